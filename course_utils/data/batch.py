@@ -1,0 +1,120 @@
+"""Texts in, padded tensors out."""
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from course_utils.data.examples import Example
+from course_utils.data.text import Vocabulary
+from course_utils.errors import DataError
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B texts of at most T tokens, padded on the right.
+
+    Attributes:
+        ids: (B, T) int64, vocabulary numbers; 0 is padding.
+        mask: (B, T) bool, True at real tokens.
+        lengths: (B,) int64, in 1..T.
+        labels: (B,) int64, or None where a text has no label.
+        tokens: B tuples of the real tokens.
+        index: (B,) int64, each text's position in the list that was batched; results are put in order by it.
+    """
+
+    ids: torch.Tensor
+    mask: torch.Tensor
+    lengths: torch.Tensor
+    labels: torch.Tensor | None
+    tokens: tuple[tuple[str, ...], ...]
+    index: torch.Tensor
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def to(self, device: torch.device | str) -> "Batch":
+        """The same batch with its tensors on `device`."""
+        moved = {name: getattr(self, name).to(device) for name in ("ids", "mask", "lengths", "index")}
+        return replace(self, labels=None if self.labels is None else self.labels.to(device), **moved)
+
+
+def as_examples(texts: Iterable[Example | str]) -> list[Example]:
+    """Examples from a list that may hold plain strings."""
+    if isinstance(texts, str):
+        raise DataError("expected a list of texts, got one string; write [text]")
+    return [text if isinstance(text, Example) else Example(text) for text in texts]
+
+
+def make_batch(
+    texts: Iterable[Example | str], vocabulary: Vocabulary, *, max_tokens: int | None = None, index: Sequence[int] | None = None
+) -> Batch:
+    """One padded batch of all the texts, in their order.
+
+    Args:
+        max_tokens: longer texts keep their first `max_tokens` tokens, with a warning that counts them.
+        index: what to record as each text's position; 0..B-1 unless told.
+    Raises:
+        DataError: no text, an empty text or something that is not text.
+    """
+    examples = as_examples(texts)
+    if not examples:
+        raise DataError("there is no text to batch")
+    tokens = _truncate([example.tokens for example in examples], max_tokens)
+    lengths = torch.tensor([len(words) for words in tokens])
+    ids = torch.zeros(len(tokens), int(lengths.max()), dtype=torch.int64)
+    for row, words in enumerate(tokens):
+        ids[row, : len(words)] = torch.tensor(vocabulary.encode(words))
+    labels = [example.label for example in examples]
+    return Batch(
+        ids=ids,
+        mask=torch.arange(ids.shape[1]) < lengths[:, None],
+        lengths=lengths,
+        labels=None if None in labels else torch.tensor(labels),
+        tokens=tuple(tokens),
+        index=torch.arange(len(tokens)) if index is None else torch.tensor(list(index)),
+    )
+
+
+def make_batches(
+    texts: Iterable[Example | str],
+    vocabulary: Vocabulary,
+    *,
+    token_budget: int = 8192,
+    max_tokens: int | None = None,
+    generator: torch.Generator | None = None,
+) -> list[Batch]:
+    """Batches of texts of similar length, each of at most `token_budget` padded tokens (or of one text that is longer).
+
+    Args:
+        generator: for training: texts of nearly equal length are mixed anew, and the batches come in random order.
+            Without it the batches go from the shortest texts to the longest.
+    """
+    examples = as_examples(texts)
+    lengths = torch.tensor([min(len(example.tokens), max_tokens or len(example.tokens)) for example in examples], dtype=torch.float)
+    if generator is None:
+        order = lengths.argsort(stable=True).tolist()
+    else:
+        order = (lengths * (1 + 0.2 * torch.rand(len(examples), generator=generator))).argsort().tolist()
+    groups, longest = [[]], 0
+    for position in order:
+        longest = max(longest, int(lengths[position]))
+        if groups[-1] and longest * (len(groups[-1]) + 1) > token_budget:
+            groups.append([])
+            longest = int(lengths[position])
+        groups[-1].append(position)
+    if generator is not None:
+        groups = [groups[position] for position in torch.randperm(len(groups), generator=generator).tolist()]
+    return [make_batch([examples[i] for i in group], vocabulary, max_tokens=max_tokens, index=group) for group in groups]
+
+
+def _truncate(tokens: list[tuple[str, ...]], max_tokens: int | None) -> list[tuple[str, ...]]:
+    if max_tokens is None:
+        return tokens
+    if max_tokens < 1:
+        raise DataError(f"max_tokens must be at least 1, not {max_tokens}")
+    cut = sum(len(words) > max_tokens for words in tokens)
+    if cut:
+        warnings.warn(f"{cut} of {len(tokens)} texts are longer than {max_tokens} tokens and were truncated", stacklevel=3)
+    return [words[:max_tokens] for words in tokens]

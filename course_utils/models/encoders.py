@@ -1,0 +1,56 @@
+"""Encoders: word vectors in, one state a token out. The three of Jain & Wallace (2019, section 3)."""
+
+import torch
+from torch import nn
+
+
+class BiLSTMEncoder(nn.Module):
+    """A bidirectional LSTM. State of a token: forward then backward hidden state, 2 x hidden."""
+
+    def __init__(self, input_size: int, hidden: int = 128):
+        super().__init__()
+        self.lstm = nn.LSTM(input_size, hidden, batch_first=True, bidirectional=True)
+        self.output_size = 2 * hidden
+
+    def forward(self, embedded: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """(B, T, E) and (B, T) to (B, T, 2 x hidden), 0 at padding."""
+        lengths = mask.sum(1).cpu()
+        packed = nn.utils.rnn.pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
+        states, _ = self.lstm(packed)
+        return nn.utils.rnn.pad_packed_sequence(states, batch_first=True, total_length=mask.shape[1])[0]
+
+
+class CNNEncoder(nn.Module):
+    """Convolutions of width 1, 3, 5 and 7 over the words, ReLU. State of a token: the filters centred on it."""
+
+    widths = (1, 3, 5, 7)
+
+    def __init__(self, input_size: int, hidden: int = 128):
+        super().__init__()
+        if hidden % len(self.widths):
+            raise ValueError(f"the CNN encoder divides its {hidden} filters over {len(self.widths)} widths; choose a multiple")
+        filters = hidden // len(self.widths)
+        self.convolutions = nn.ModuleList(nn.Conv1d(input_size, filters, width, padding=width // 2) for width in self.widths)
+        self.output_size = hidden
+
+    def forward(self, embedded: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """(B, T, E) and (B, T) to (B, T, hidden), 0 at padding; padding counts as zero vectors, as beyond the ends."""
+        channels = embedded.masked_fill(~mask[..., None], 0).transpose(1, 2)
+        states = torch.cat([convolution(channels) for convolution in self.convolutions], dim=1).relu().transpose(1, 2)
+        return states.masked_fill(~mask[..., None], 0)
+
+
+class AverageEncoder(nn.Module):
+    """Each word by itself: tanh of a projection of its vector. The control in which a token's state is only its own."""
+
+    def __init__(self, input_size: int, hidden: int = 128):
+        super().__init__()
+        self.projection = nn.Linear(input_size, hidden)
+        self.output_size = hidden
+
+    def forward(self, embedded: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """(B, T, E) and (B, T) to (B, T, hidden), 0 at padding."""
+        return self.projection(embedded).tanh().masked_fill(~mask[..., None], 0)
+
+
+ENCODERS = {"bilstm": BiLSTMEncoder, "cnn": CNNEncoder, "average": AverageEncoder}
