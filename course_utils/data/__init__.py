@@ -2,6 +2,19 @@
 
 from course_utils.data.batch import Batch, make_batch, make_batches
 from course_utils.data.examples import Dataset, Example
+from course_utils.data.sources import load, load_csv, load_hub, sources
 from course_utils.data.text import Vocabulary, tokenize
 
-__all__ = ["Batch", "Dataset", "Example", "Vocabulary", "make_batch", "make_batches", "tokenize"]
+__all__ = [
+    "Batch",
+    "Dataset",
+    "Example",
+    "Vocabulary",
+    "load",
+    "load_csv",
+    "load_hub",
+    "make_batch",
+    "make_batches",
+    "sources",
+    "tokenize",
+]
