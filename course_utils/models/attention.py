@@ -1,4 +1,8 @@
-"""Attention: how much weight each token's state gets in the context vector."""
+"""Attention: how much weight each token's state gets in the context vector.
+
+Both kinds first project a state linearly, then turn the projection into a score. An experiment that changes a part of the state
+can so change the same part of the projection (`linear`, `score_of`) instead of projecting anew.
+"""
 
 import torch
 from torch import nn
@@ -17,9 +21,17 @@ class AdditiveAttention(nn.Module):
         self.project = nn.Linear(size, size // 2)
         self.score = nn.Linear(size // 2, 1, bias=False)
 
+    def linear(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Weight (H/2, H) and bias (H/2,) of the projection."""
+        return self.project.weight, self.project.bias
+
+    def score_of(self, projected: torch.Tensor) -> torch.Tensor:
+        """(..., H/2) to scores (...)."""
+        return self.score(projected.tanh()).squeeze(-1)
+
     def forward(self, hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """(B, T, H) and (B, T) to weights (B, T)."""
-        return masked_softmax(self.score(self.project(hidden).tanh()).squeeze(-1), mask)
+        return masked_softmax(self.score_of(self.project(hidden)), mask)
 
 
 class DotAttention(nn.Module):
@@ -28,6 +40,14 @@ class DotAttention(nn.Module):
     def __init__(self, size: int):
         super().__init__()
         self.query = nn.Parameter(torch.randn(size))
+
+    def linear(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Weight (1, H) and bias (1,) of the projection."""
+        return self.query[None] / self.query.numel() ** 0.5, self.query.new_zeros(1)
+
+    def score_of(self, projected: torch.Tensor) -> torch.Tensor:
+        """(..., 1) to scores (...)."""
+        return projected.squeeze(-1)
 
     def forward(self, hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """(B, T, H) and (B, T) to weights (B, T)."""

@@ -24,6 +24,7 @@ class CNNEncoder(nn.Module):
     """Convolutions of width 1, 3, 5 and 7 over the words, ReLU. State of a token: the filters centred on it."""
 
     widths = (1, 3, 5, 7)
+    reach = 3  # a state depends on its token and this many neighbours on either side
 
     def __init__(self, input_size: int, hidden: int = 128):
         super().__init__()
@@ -42,6 +43,8 @@ class CNNEncoder(nn.Module):
 
 class AverageEncoder(nn.Module):
     """Each word by itself: tanh of a projection of its vector. The control in which a token's state is only its own."""
+
+    reach = 0
 
     def __init__(self, input_size: int, hidden: int = 128):
         super().__init__()

@@ -1,0 +1,186 @@
+"""Every text without each of its tokens in turn, at the cost of what really changes.
+
+Attention and decoder see a text through two tables: a score and a contribution (logits) for each token. For each encoder this module
+says how the tables change when a token is deleted and the text is encoded again, without encoding it again.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+from course_utils.errors import AnalysisError
+from course_utils.models import AttentionClassifier
+from course_utils.models.encoders import BiLSTMEncoder
+
+
+@dataclass(frozen=True)
+class Runs:
+    """T + 1 versions of each of B texts: in version t < T token t is deleted, version T is the whole text.
+
+    Attributes:
+        scores: (B, T + 1, T), what the softmax over tokens sees; meaningless at padding and at the deleted token.
+        contributions: (B, T + 1, T, C), the logits of attention on that token alone; as meaningless there.
+    """
+
+    scores: torch.Tensor
+    contributions: torch.Tensor
+
+
+def runs(model: AttentionClassifier, embedded: torch.Tensor, mask: torch.Tensor) -> Runs:
+    """All versions of B texts.
+
+    Args:
+        embedded: (B, T, E), the word vectors; texts in order of falling length.
+        mask: (B, T), True at real tokens.
+    Raises:
+        AnalysisError: the encoder is neither a BiLSTM nor one whose states depend on `reach` neighbours.
+    """
+    if isinstance(model.encoder, BiLSTMEncoder):
+        return _bilstm_runs(model, embedded, mask)
+    if hasattr(model.encoder, "reach"):
+        return _local_runs(model, embedded, mask)
+    raise AnalysisError(
+        f"how a {type(model.encoder).__name__} changes when a token is deleted is unknown; "
+        "give it an attribute 'reach' if a state depends only on that many neighbours, or add its case to analysis/removal.py"
+    )
+
+
+def _local_runs(model: AttentionClassifier, embedded: torch.Tensor, mask: torch.Tensor) -> Runs:
+    """Only the `reach` neighbours on either side of the gap get a new state: encode the closed gap with what they depend on."""
+    reach, length = model.encoder.reach, mask.shape[1]
+    seen = torch.tensor([*range(-2 * reach, 0), *range(1, 2 * reach + 1)], dtype=torch.int64, device=mask.device)
+    around = torch.arange(length, device=mask.device)[:, None] + seen  # (T, 4 reach): a deleted token's neighbours
+    padded = torch.nn.functional.pad(embedded, (0, 0, 2 * reach, 2 * reach))
+    real = torch.nn.functional.pad(mask, (2 * reach, 2 * reach))
+    gaps = model.encoder(padded[:, around + 2 * reach].flatten(0, 1), real[:, around + 2 * reach].flatten(0, 1))
+    gaps = gaps.unflatten(0, (len(mask), length))[:, :, reach : 3 * reach]
+    changed = around[:, reach : 3 * reach]
+    deleted, place = torch.where((changed >= 0) & (changed < length))
+
+    def with_gaps(part):
+        whole, local = part(model.encoder(embedded, mask)), part(gaps)
+        table = whole[:, None].repeat(1, length + 1, *[1] * (whole.dim() - 1))
+        table[:, deleted, changed[deleted, place]] = local[:, deleted, place]
+        return table
+
+    weight, bias = model.attention.linear()
+    return Runs(with_gaps(lambda states: model.attention.score_of(states @ weight.T + bias)), with_gaps(model.decoder))
+
+
+def _bilstm_runs(model: AttentionClassifier, embedded: torch.Tensor, mask: torch.Tensor) -> Runs:
+    """Continue each direction from the state before the gap, for all gaps at once.
+
+    Deleting token t changes the forward states after it and the backward states before it, nothing else. The projection of a token's
+    word vector is the same in all versions; projection and contribution of a state are sums of a forward and a backward half, one of
+    which is always that of the whole text. The two directions are one computation on a text and its mirror image: "step" is a
+    position in reading direction, and of the versions only the tables are kept, never the T^2 states.
+    """
+    lengths = mask.sum(1)
+    cells = _Cells.of(model.encoder)
+    mirror = (lengths[:, None] - 1 - torch.arange(mask.shape[1], device=mask.device)).clamp(min=0).T  # (T, B)
+    inputs = cells.project(embedded, mirror)
+    hidden, cell = _whole_states(cells, inputs)
+
+    weight, bias = model.attention.linear()
+    to_projection = _halves(weight)
+    to_contribution = _halves(model.decoder.weight)
+    projections = hidden @ to_projection[:, None]
+    contributions = hidden @ to_contribution[:, None]
+    other_projections = _mirrored(projections.flip(0), mirror) + bias
+    other_contributions = _mirrored(contributions.flip(0), mirror) + model.decoder.bias
+
+    longest, count = mask.shape[1], len(mask)
+    scores = hidden.new_zeros(2, longest, longest, count)  # direction, step, deleted token, text
+    logits = hidden.new_zeros(2, longest, longest, count, model.decoder.out_features)
+    longer = (lengths > torch.arange(longest, device=mask.device)[:, None]).sum(1).tolist()  # texts that have this step
+    now_hidden, now_cell = torch.zeros_like(hidden), torch.zeros_like(cell)
+    for step in range(1, longest):
+        active = longer[step]
+        if active < now_hidden.shape[2]:
+            now_hidden, now_cell = now_hidden[:, :, :active].contiguous(), now_cell[:, :, :active].contiguous()
+        if step > 1:  # the version without token step - 1 starts here, from the state before that token
+            now_hidden[:, step - 1], now_cell[:, step - 1] = hidden[:, step - 2, :active], cell[:, step - 2, :active]
+        rows = now_hidden[:, :step].flatten(1, 2)
+        cells.advance(rows, now_cell[:, :step].flatten(1, 2), inputs[:, step, :active])
+        shape = (2, step, active, -1)
+        projected = (rows @ to_projection).view(shape).add_(other_projections[:, step, None, :active])
+        scores[:, step, :step, :active] = model.attention.score_of(projected)
+        logits[:, step, :step, :active] = (rows @ to_contribution).view(shape).add_(other_contributions[:, step, None, :active])
+
+    whole_scores = model.attention.score_of(projections[0] + other_projections[0]).T
+    whole_logits = (contributions[0] + other_contributions[0]).transpose(0, 1)
+    return Runs(
+        torch.cat([_both_sides(scores, mirror), whole_scores[:, None]], dim=1),
+        torch.cat([_both_sides(logits, mirror), whole_logits[:, None]], dim=1),
+    )
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Both directions of an LSTM, stacked; the candidate gate is doubled because tanh(a) = 2 sigmoid(2a) - 1, a cheaper tanh.
+
+    Attributes:
+        from_input: (E, 2 x 4H).
+        from_state: (2, H, 4H).
+        bias: (2 x 4H,).
+    """
+
+    from_input: torch.Tensor
+    from_state: torch.Tensor
+    bias: torch.Tensor
+
+    @classmethod
+    def of(cls, encoder: BiLSTMEncoder) -> "_Cells":
+        lstm = encoder.lstm
+        double = torch.ones(4, device=lstm.weight_hh_l0.device, dtype=lstm.weight_hh_l0.dtype)
+        double[2] = 2  # gates stand in the order input, forget, candidate, output
+        double = double.repeat_interleave(lstm.hidden_size)[:, None]
+        from_input = torch.cat([double * lstm.weight_ih_l0, double * lstm.weight_ih_l0_reverse])
+        from_state = torch.stack([double * lstm.weight_hh_l0, double * lstm.weight_hh_l0_reverse])
+        bias = torch.cat([lstm.bias_ih_l0 + lstm.bias_hh_l0, lstm.bias_ih_l0_reverse + lstm.bias_hh_l0_reverse])
+        return cls(from_input.T, from_state.transpose(1, 2).contiguous(), double.squeeze().repeat(2) * bias)
+
+    def project(self, embedded: torch.Tensor, mirror: torch.Tensor) -> torch.Tensor:
+        """(B, T, E) to gate inputs (2, T, B, 4H), each direction in its own reading order."""
+        gates = torch.nn.functional.linear(embedded.transpose(0, 1), self.from_input.T, self.bias)
+        forward, backward = gates.chunk(2, dim=-1)
+        return torch.stack([forward, _mirrored(backward[None], mirror)[0]])
+
+    def advance(self, hidden: torch.Tensor, cell: torch.Tensor, inputs: torch.Tensor) -> None:
+        """One step in place. Hidden and cell states are (2, versions x B, H); the inputs (2, B, 4H) serve all versions."""
+        gates = hidden @ self.from_state
+        gates.unflatten(1, (-1, inputs.shape[1])).add_(inputs[:, None])
+        enter, keep, candidate, leave = gates.sigmoid_().chunk(4, dim=-1)
+        cell.mul_(keep).addcmul_(enter, candidate, value=2).sub_(enter)
+        torch.mul(leave, (2 * cell).sigmoid_().mul_(2).sub_(1), out=hidden)
+
+
+def _whole_states(cells: _Cells, inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Hidden and cell states (2, T, B, H) of the whole texts, each direction in its own reading order."""
+    directions, longest, count, size = inputs.shape
+    hidden, cell = inputs.new_zeros(2, directions, longest, count, size // 4)
+    now_hidden, now_cell = inputs.new_zeros(2, directions, count, size // 4)
+    for step in range(longest):
+        cells.advance(now_hidden, now_cell, inputs[:, step])
+        hidden[:, step], cell[:, step] = now_hidden, now_cell
+    return hidden, cell
+
+
+def _halves(weight: torch.Tensor) -> torch.Tensor:
+    """(N, 2H) applied to a state that is [forward, backward] to (2, H, N), one for each half."""
+    return torch.stack(weight.chunk(2, dim=1)).transpose(1, 2).contiguous()
+
+
+def _mirrored(values: torch.Tensor, mirror: torch.Tensor) -> torch.Tensor:
+    """(2, T, B, N) with the T steps of each text turned round."""
+    return values[:, mirror, torch.arange(mirror.shape[1], device=mirror.device)]
+
+
+def _both_sides(values: torch.Tensor, mirror: torch.Tensor) -> torch.Tensor:
+    """(2, step, deleted, B, ...) to (B, deleted, position, ...): forward values behind the gap, backward ones before it."""
+    forward, backward = values.transpose(1, 3)  # text, deleted, step, in place of step, deleted, text
+    turned = mirror.T
+    backward = backward[torch.arange(len(turned), device=turned.device)[:, None, None], turned[:, :, None], turned[:, None, :]]
+    places = torch.arange(turned.shape[1], device=turned.device)
+    behind = (places > places[:, None]).view(1, *[len(places)] * 2, *[1] * (forward.dim() - 3))
+    return torch.where(behind, forward, backward)
