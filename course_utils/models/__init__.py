@@ -1,6 +1,9 @@
 """Everything that produces attention."""
 
 from course_utils.models.classifier import AttentionClassifier, ClassifierConfig
+from course_utils.models.heads import gate_heads
+from course_utils.models.maps import AttentionMaps
 from course_utils.models.output import AttentionOutput
+from course_utils.models.transformer import Encoder, load_encoder
 
-__all__ = ["AttentionClassifier", "AttentionOutput", "ClassifierConfig"]
+__all__ = ["AttentionClassifier", "AttentionMaps", "AttentionOutput", "ClassifierConfig", "Encoder", "gate_heads", "load_encoder"]
