@@ -87,9 +87,9 @@ def read(tokenizer, texts: Sequence[str], limit: int) -> list[ReadText]:
     texts = list(texts)
     if not texts:
         raise DataError("there is no text to read")
-    wrong = next((text for text in texts if not isinstance(text, str)), None)
-    if wrong is not None:
-        raise DataError(f"a text must be a string, not {type(wrong).__name__}: {wrong!r}")
+    for text in texts:
+        if not isinstance(text, str):
+            raise DataError(f"a text must be a string, not {type(text).__name__}: {text!r}")
     if limit <= tokenizer.num_special_tokens_to_add():
         raise DataError(f"a limit of {limit} tokens leaves no room beside the special tokens")
     encodings = tokenizer(texts, verbose=False).encodings
@@ -102,7 +102,7 @@ def read(tokenizer, texts: Sequence[str], limit: int) -> list[ReadText]:
 
 def _read_one(text: str, encoding) -> ReadText:
     special = [bool(flag) for flag in encoding.special_tokens_mask]
-    if all(special):
+    if all(special) or not text.strip():
         raise DataError(f"the text {text!r} has no token to attend to; leave empty texts out")
     word_ids = [-1 if number is None else number for number in encoding.word_ids]
     spans = [encoding.word_to_chars(number) for number in range(max(word_ids) + 1)]

@@ -33,7 +33,7 @@ def load_encoder(name: str | Path = "minilm") -> "Encoder":
     source = str(encoder_folder() if name == "minilm" else name)
     try:
         return _load(source)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         if Path(source).is_dir():
             raise ModelError(f"the folder {source} holds no model that transformers can load: {error}") from error
     _fetch(source)
@@ -185,7 +185,6 @@ def _load(source: str) -> Encoder:
 
 def _fetch(name: str) -> None:
     """Download a model of the hub into the local store, after saying so."""
-    import httpx
     from huggingface_hub import HfApi, snapshot_download
 
     wanted = ("*.json", "*.txt", "*.model", "model*.safetensors")
@@ -194,7 +193,7 @@ def _fetch(name: str) -> None:
         size = sum(file.size or 0 for file in files if file.rfilename.endswith(".safetensors"))
         print(f"{name!r} is not on this machine: fetching {size / 1e6:.0f} MB from https://huggingface.co/{name}")
         snapshot_download(name, allow_patterns=list(wanted))
-    except (OSError, ValueError, httpx.HTTPError) as error:
+    except Exception as error:  # each version of the hub's client raises its network library's own errors
         raise ModelError(
             f"model {name!r} is no folder, is not stored on this machine, and could not be fetched from huggingface.co: its "
             "config.json, tokenizer.json and model.safetensors are missing. Check the name and the network, or use 'minilm', "
