@@ -1,0 +1,195 @@
+"""The adversary for any number of classes: a search over attention on few tokens.
+
+Fix the logits of an optimum: the attention weights that give them form a polytope cut by C - 1 equalities, the divergence is convex
+on it, so some optimum uses at most C tokens. Which logits, is not known: the allowed outputs are no polytope in logit space. So the
+search takes the best single tokens and pairs, and supports of C tokens that give the model's own logits, slid to the edge of what
+is allowed. What it finds is a lower bound; `max_i JSD(attention, e_i)` is an upper one.
+"""
+
+import math
+from itertools import combinations, permutations, product
+
+import numpy as np
+import torch
+
+from course_utils.analysis.distances import jsd, overlap, tvd
+from course_utils.analysis.reading import as_float64, normalised
+from course_utils.analysis.slab import Adversary, check_eps
+
+POOL = 256
+SUPPORTS = 2000
+STARTS = 8
+WIDTHS = (1.0, 0.2, 0.04, 0.008, 0.0016)
+STEPS = 33
+MOVES_AT_ONCE = 32
+HALVINGS = 45
+ROUNDING = 1e-12
+
+
+def search_attention(
+    attention: torch.Tensor, contributions: torch.Tensor, mask: torch.Tensor, eps: float = 0.01, *, seed: int = 0
+) -> tuple[Adversary, torch.Tensor]:
+    """Attention far from the model's own that changes the output by at most eps, for two or more classes.
+
+    Args:
+        attention: (B, T), the model's own.
+        contributions: (B, T, C), the logits at each token alone.
+        mask: (B, T) bool, True at real tokens.
+        eps: in [0, 1], largest total variation distance between the two outputs.
+        seed: decides which supports are tried where there are more than 2000 of them. Of longer inputs the 256 least
+            attended tokens are considered.
+    Returns:
+        the best attention found, on at most C tokens unless none such keeps the output (then the model's own, divergence 0),
+        and the bound (B,) on the divergence that no attention with any output exceeds.
+    Raises:
+        AnalysisError: eps is not in [0, 1].
+    """
+    check_eps(eps)
+    attention, contributions = normalised(attention), as_float64(contributions)
+    mask = mask.to(attention.device)
+    rows = zip(attention, contributions, mask, strict=True)
+    found = torch.stack([_furthest(weights[real], values[real], eps, seed, real) for weights, values, real in rows])
+    outputs = [(weights[..., None] * contributions).sum(1).softmax(-1) for weights in (attention, found)]
+    least_attended = attention.masked_fill(~mask, math.inf).amin(1)
+    bound = (math.log(2) - overlap(least_attended, torch.ones_like(least_attended)) / 2).clamp(0, math.log(2))
+    return Adversary(found, jsd(attention, found), tvd(*outputs)), bound
+
+
+def _furthest(attention: torch.Tensor, values: torch.Tensor, eps: float, seed: int, real: torch.Tensor) -> torch.Tensor:
+    """The search for one input without padding: (n,) and (n, C) to weights (T,), spread over the positions `real` (T,)."""
+    output = (attention @ values).softmax(-1)
+    pool = attention.argsort(stable=True)[:POOL].sort().values
+    candidates = [_tokens(attention, values, output, eps, pool), _pairs(attention, values, output, eps, pool)]
+    support, weights = _supports(attention, values, pool, seed)
+    if support.shape[1] > 2:
+        candidates.append(_slide(attention, values, output, eps, support, weights))
+    cost, support, weights = min(candidates, key=lambda candidate: float(candidate[0]))
+    best = torch.zeros_like(attention).scatter_add_(0, support, weights) if math.isfinite(cost) else attention
+    return best.new_zeros(len(real)).masked_scatter_(real, best)
+
+
+def _tokens(attention, values, output, eps, pool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The best single token that keeps the output: overlap, support (1,), weights (1,)."""
+    kept = _keeps(values[pool], output, eps)
+    cost, best = overlap(attention[pool], attention.new_ones(())).masked_fill(~kept, math.inf).min(0)
+    return cost, pool[best, None], attention.new_ones(1)
+
+
+def _pairs(attention, values, output, eps, pool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The best pair at either end of what keeps the output: overlap, support (2,), weights (2,)."""
+    pairs = pool[torch.triu_indices(len(pool), len(pool), 1, device=pool.device)].T
+    if not len(pairs):
+        return attention.new_tensor(math.inf), pool, attention.new_ones(len(pool))
+    shares = _ends(values[pairs[:, 0]], values[pairs[:, 1]], output, eps)
+    weights = torch.stack([1 - shares, shares], -1)
+    cost, best = _cost(attention, pairs, weights).flatten().min(0)
+    return cost, pairs[best % len(pairs)], weights.flatten(0, 1)[best]
+
+
+def _supports(attention, values, pool, seed) -> tuple[torch.Tensor, torch.Tensor]:
+    """Supports (M, C) whose weights (M, C) give the model's own logits, M <= 8, the furthest first.
+
+    All supports within the pool are tried, or 2000 random ones. An input of at most C tokens has one: itself.
+    """
+    n_classes = values.shape[1]
+    if len(attention) <= n_classes:
+        return pool[None], attention[pool][None]
+    if math.comb(len(pool), n_classes) <= SUPPORTS:
+        rank = torch.tensor(list(combinations(range(len(pool)), n_classes)), device=pool.device)
+    else:
+        keys = np.random.default_rng([seed, len(attention)]).random((SUPPORTS, len(pool)))
+        rank = torch.from_numpy(keys.argpartition(n_classes, axis=1)[:, :n_classes].copy()).to(pool.device)
+    support = pool[rank]
+    odds = values[:, :-1] - values[:, -1:]
+    equations = torch.cat([odds[support], odds.new_ones(*support.shape, 1)], -1).transpose(1, 2)
+    target = torch.cat([attention @ odds, odds.new_ones(1)])
+    weights = torch.linalg.solve_ex(equations, target.expand(len(support), -1)[..., None])[0].squeeze(-1)
+    solved = ((equations @ weights[..., None]).squeeze(-1) - target).abs().amax(1) <= 1e-9 * (1 + odds.abs().max())
+    valid = solved & (weights >= -ROUNDING).all(1)
+    support, weights = support[valid], weights[valid].clamp_min(0)
+    nearest = _cost(attention, support, weights).argsort(stable=True)[:STARTS]
+    return support[nearest], weights[nearest]
+
+
+def _slide(attention, values, output, eps, support, weights) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Move the weights (M, K) of each support to the edge of what keeps the output: overlap, support (K,), weights (K,).
+
+    A move gives one token another share u of the weight, and divides what two others hold between them as unevenly as the output
+    allows. Each move is tried with 33 values of u, in 5 rounds of narrowing u.
+    """
+    if not len(support):
+        return attention.new_tensor(math.inf), support.flatten(), weights.flatten()
+    size = support.shape[1]
+    triples = torch.tensor([t for t in permutations(range(size), 3) if t[1] < t[2]], device=support.device)
+    cost = _cost(attention, support, weights)
+    for width, part in product(WIDTHS, triples.split(MOVES_AT_ONCE)):
+        moved = torch.stack([_moved(weights, triple, width) for triple in part], 1)  # (M, moves, u, K)
+        i, j = (torch.nn.functional.one_hot(part[:, side], size).to(moved)[:, None] for side in (1, 2))
+        held = (moved * (i + j)).sum(-1, keepdim=True)
+        fixed = moved * (1 - i - j)
+        start, stop = ((fixed + held * side) @ values[support][:, None] for side in (i, j))
+        shares = _ends(start, stop, output, eps)[..., None]  # (2, M, moves, u, 1)
+        options = (fixed + held * (i * (1 - shares) + j * shares)).movedim(0, 1).flatten(1, 3)
+        least, best = _cost(attention, support[:, None], options).min(1)
+        better = least < cost
+        cost = torch.where(better, least, cost)
+        weights = torch.where(better[:, None], options[torch.arange(len(best)), best], weights)
+    cost, best = cost.min(0)
+    return cost, support[best], weights[best]
+
+
+def _moved(weights: torch.Tensor, triple: torch.Tensor, width: float) -> torch.Tensor:
+    """(M, K) to (M, u, K): token `triple[0]` with shares u around its own, the others scaled to fill the rest."""
+    token = int(triple[0])
+    u = (weights[:, token, None] + width * torch.linspace(-1, 1, STEPS).to(weights)).clamp(0, 1)
+    others = weights.clone()
+    others[:, token] = 0
+    rest = others.sum(1, keepdim=True)
+    even = torch.zeros_like(others).scatter_(1, triple[1:].expand(len(others), 2), 0.5)
+    others = torch.where(rest > 0, others / rest.clamp_min(torch.finfo(rest.dtype).tiny), even)
+    moved = (1 - u)[..., None] * others[:, None]
+    moved[..., token] = u
+    return moved
+
+
+def _ends(start: torch.Tensor, stop: torch.Tensor, output: torch.Tensor, eps: float) -> torch.Tensor:
+    """Ends of the part of the segment between two logits on which the output stays within eps.
+
+    The divergence KL(output || .) is convex along the segment, so bisecting its slope finds where the output is closest; from
+    there, bisecting towards each end finds the last point that keeps it.
+
+    Args:
+        start, stop: (..., C).
+        output: (C,), the probabilities to keep.
+    Returns:
+        (2, ...) positions in [0, 1]; NaN where no point keeps the output.
+    """
+    shape, (start, direction) = start.shape[:-1], (part.flatten(0, -2) for part in (start, stop - start))
+    low, high = start.new_zeros(len(start)), start.new_ones(len(start))
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        falling = (((start + middle[:, None] * direction).softmax(-1) - output) * direction).sum(-1) < 0
+        low, high = torch.where(falling, middle, low), torch.where(falling, high, middle)
+    closest = (low + high) / 2
+    keeping = _keeps(start + closest[:, None] * direction, output, eps).nonzero().squeeze(1)
+    start, direction = start[keeping], direction[keeping]
+    ends = torch.full((2, len(closest)), math.nan).to(closest)
+    for end in (0, 1):
+        inside, outside = closest[keeping], start.new_full((len(keeping),), end)
+        reached = _keeps(start + end * direction, output, eps)
+        for _ in range(HALVINGS):
+            middle = (inside + outside) / 2
+            kept = _keeps(start + middle[:, None] * direction, output, eps)
+            inside, outside = torch.where(kept, middle, inside), torch.where(kept, outside, middle)
+        ends[end, keeping] = torch.where(reached, outside.new_tensor(end), inside)
+    return ends.view(2, *shape)
+
+
+def _keeps(logits: torch.Tensor, output: torch.Tensor, eps: float) -> torch.Tensor:
+    """(..., C) and (C,) to (...) bool."""
+    return tvd(logits.softmax(-1), output) <= eps + ROUNDING
+
+
+def _cost(attention: torch.Tensor, support: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """(n,), positions (..., K) and weights (..., K) to the overlap (...) that the divergence falls short by; infinite for NaN."""
+    return overlap(attention[support], weights).sum(-1).nan_to_num(nan=math.inf)
