@@ -1,9 +1,22 @@
 """Everything that produces attention."""
 
+from course_utils.models.checkpoints import load_checkpoint, read_card
 from course_utils.models.classifier import AttentionClassifier, ClassifierConfig
 from course_utils.models.heads import gate_heads
 from course_utils.models.maps import AttentionMaps
 from course_utils.models.output import AttentionOutput
+from course_utils.models.recipes import new_classifier
 from course_utils.models.transformer import Encoder, load_encoder
 
-__all__ = ["AttentionClassifier", "AttentionMaps", "AttentionOutput", "ClassifierConfig", "Encoder", "gate_heads", "load_encoder"]
+__all__ = [
+    "AttentionClassifier",
+    "AttentionMaps",
+    "AttentionOutput",
+    "ClassifierConfig",
+    "Encoder",
+    "gate_heads",
+    "load_checkpoint",
+    "load_encoder",
+    "new_classifier",
+    "read_card",
+]

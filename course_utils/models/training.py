@@ -1,0 +1,186 @@
+"""Training an attention classifier: one loop, read from top to bottom; it can be interrupted and resumed."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pandas as pd
+import torch
+from safetensors import safe_open
+from safetensors.torch import save as tensors_to_bytes
+from torch.nn import functional
+from tqdm.auto import tqdm
+
+from course_utils.data import Batch, Example, Vocabulary, make_batches
+from course_utils.errors import ModelError
+from course_utils.models.checkpoints import write_atomically
+from course_utils.models.classifier import AttentionClassifier
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How to train. The optimiser is the one of Jain & Wallace (2019): Adam with amsgrad, no weight decay on attention.
+
+    Attributes:
+        epochs: passes over the training texts, at most.
+        patience: stop after this many epochs without a better development accuracy.
+        batch_tokens: padded tokens in a batch; 768 is about 32 review sentences.
+        word_dropout: share of the word vectors' entries set to 0 in training; the paper uses none.
+        seed: decides the order of the batches and the dropout, epoch by epoch.
+    """
+
+    epochs: int = 8
+    patience: int = 3
+    batch_tokens: int = 768
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-5
+    word_dropout: float = 0.5
+    seed: int = 0
+
+
+def fit(
+    model: AttentionClassifier,
+    train: Sequence[Example],
+    dev: Sequence[Example],
+    vocabulary: Vocabulary,
+    config: TrainingConfig = TrainingConfig(),
+    *,
+    resume_file: str | Path | None = None,
+) -> pd.DataFrame:
+    """Train `model` in place; it ends with the weights of the epoch that was best on `dev`, in evaluation mode.
+
+    An interrupt (Ctrl-C, or the stop button of a notebook) ends training early and keeps the best epoch so far.
+
+    Args:
+        resume_file: after each epoch everything needed to go on is written there; when the file exists, training goes on
+            from it, with the same result as without the pause. Deleted when training is complete.
+    Returns:
+        one row an epoch: epoch, train_loss (nats a text), dev_loss, dev_accuracy in [0, 1]; `attrs["interrupted"]` says
+        whether training was stopped before its end.
+    Raises:
+        ModelError: no training or development text, a text without label or with a label the model does not have, or a
+            resume file of another run.
+    """
+    _check_examples(model, train, dev)
+    resume_file = None if resume_file is None else Path(resume_file)
+    optimiser = _optimiser(model, config)
+    best = _trained_state(model)
+    history, interrupted = [], False
+    if resume_file is not None and resume_file.is_file():
+        history, best = _resume(resume_file, model, optimiser, config)
+    dev_batches = [batch.to(model.device) for batch in make_batches(dev, vocabulary)]
+    try:
+        for epoch in range(len(history), config.epochs):
+            if _out_of_patience(history, config.patience):
+                break
+            generator = torch.Generator().manual_seed(1000 * config.seed + epoch)
+            batches = make_batches(train, vocabulary, token_budget=config.batch_tokens, generator=generator)
+            train_loss = _train_epoch(
+                model, batches, optimiser, config.word_dropout, generator, f"epoch {epoch + 1}/{config.epochs}"
+            )
+            row = {"epoch": epoch + 1, "train_loss": train_loss} | {f"dev_{k}": v for k, v in evaluate(model, dev_batches).items()}
+            if all(row["dev_accuracy"] > earlier["dev_accuracy"] for earlier in history):
+                best = _trained_state(model)
+            history.append(row)
+            if resume_file is not None:
+                _suspend(resume_file, model, optimiser, config, history, best)
+    except KeyboardInterrupt:
+        interrupted = True
+        print(f"interrupted after {len(history)} complete epochs; the best of them is kept")
+    if resume_file is not None and not interrupted:
+        resume_file.unlink(missing_ok=True)
+    model.load_state_dict(best, strict=False)
+    model.eval()
+    frame = pd.DataFrame(history)
+    frame.attrs["interrupted"] = interrupted
+    return frame
+
+
+def evaluate(model: AttentionClassifier, batches: Sequence[Batch]) -> dict[str, float]:
+    """Mean cross-entropy (nats) and accuracy over labelled batches; the model is left in evaluation mode."""
+    model.eval()
+    loss = correct = texts = 0
+    with torch.no_grad():
+        for batch in batches:
+            output = model(batch)
+            loss += functional.cross_entropy(output.logits, batch.labels, reduction="sum").item()
+            correct += (output.predicted == batch.labels).sum().item()
+            texts += len(batch)
+    return {"loss": loss / texts, "accuracy": correct / texts}
+
+
+def _train_epoch(model, batches, optimiser, word_dropout, generator, title) -> float:
+    model.train()
+    total = texts = 0
+    for batch in tqdm(batches, desc=title, leave=False):
+        batch = batch.to(model.device)
+        embedded = model.embedding(batch.ids)
+        kept = (torch.rand(embedded.shape, generator=generator) >= word_dropout).to(embedded.device)
+        logits = model(batch, embedded=embedded * kept / (1 - word_dropout)).logits
+        loss = functional.cross_entropy(logits, batch.labels)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        total += loss.item() * len(batch)
+        texts += len(batch)
+    return total / texts
+
+
+def _optimiser(model: AttentionClassifier, config: TrainingConfig) -> torch.optim.Optimizer:
+    attention = list(model.attention.parameters())
+    in_attention = {id(parameter) for parameter in attention}
+    others = [p for p in model.parameters() if p.requires_grad and id(p) not in in_attention]
+    groups = [{"params": others, "weight_decay": config.weight_decay}, {"params": attention, "weight_decay": 0.0}]
+    return torch.optim.Adam(groups, lr=config.learning_rate, amsgrad=True)
+
+
+def _trained_state(model: AttentionClassifier) -> dict[str, torch.Tensor]:
+    return {name: parameter.detach().clone() for name, parameter in model.named_parameters() if parameter.requires_grad}
+
+
+def _out_of_patience(history: list[dict], patience: int) -> bool:
+    scores = [row["dev_accuracy"] for row in history]
+    return len(scores) > patience and max(scores[-patience:]) <= max(scores[:-patience])
+
+
+def _suspend(path, model, optimiser, config, history, best) -> None:
+    state = optimiser.state_dict()["state"]
+    tensors = {f"model.{name}": tensor for name, tensor in _trained_state(model).items()}
+    tensors |= {f"best.{name}": tensor for name, tensor in best.items()}
+    tensors |= {f"optimiser.{number}.{key}": tensor for number, entry in state.items() for key, tensor in entry.items()}
+    tensors = {name: tensor.contiguous().cpu() for name, tensor in tensors.items()}
+    note = {"config": json.dumps(asdict(config)), "history": json.dumps(history)}
+    write_atomically(path, tensors_to_bytes(tensors, metadata=note))
+
+
+def _resume(path, model, optimiser, config) -> tuple[list[dict], dict[str, torch.Tensor]]:
+    with safe_open(path, framework="pt") as file:
+        note = file.metadata()
+        tensors = {name: file.get_tensor(name).to(model.device) for name in file.keys()}  # noqa: SIM118
+    earlier = TrainingConfig(**json.loads(note["config"]))
+    parts = {"model": {}, "best": {}, "optimiser": {}}
+    for name, tensor in tensors.items():
+        part, key = name.split(".", 1)
+        parts[part][key] = tensor
+    same_shapes = {k: v.shape for k, v in parts["model"].items()} == {k: v.shape for k, v in _trained_state(model).items()}
+    if earlier != config or not same_shapes:
+        raise ModelError(f"{path} belongs to another run ({earlier}); delete it or give another resume_file")
+    model.load_state_dict(parts["model"], strict=False)
+    entries = {}
+    for name, tensor in parts["optimiser"].items():
+        number, key = name.split(".")
+        entries.setdefault(int(number), {})[key] = tensor.cpu() if key == "step" else tensor
+    optimiser.load_state_dict(optimiser.state_dict() | {"state": entries})
+    return json.loads(note["history"]), parts["best"]
+
+
+def _check_examples(model: AttentionClassifier, train: Sequence[Example], dev: Sequence[Example]) -> None:
+    for name, examples in (("training", train), ("development", dev)):
+        if not examples:
+            raise ModelError(f"there is no {name} text")
+        for example in examples:
+            if example.label is None or not 0 <= example.label < model.config.n_classes:
+                raise ModelError(
+                    f"a {name} text has label {example.label!r}; this model has classes 0..{model.config.n_classes - 1}"
+                )
