@@ -47,21 +47,21 @@ def as_examples(texts: Iterable[Example | str]) -> list[Example]:
     return [text if isinstance(text, Example) else Example(text) for text in texts]
 
 
-def make_batch(
-    texts: Iterable[Example | str], vocabulary: Vocabulary, *, max_tokens: int | None = None, index: Sequence[int] | None = None
-) -> Batch:
+def make_batch(texts: Iterable[Example | str], vocabulary: Vocabulary, *, max_tokens: int | None = None) -> Batch:
     """One padded batch of all the texts, in their order.
 
     Args:
         max_tokens: longer texts keep their first `max_tokens` tokens, with a warning that counts them.
-        index: what to record as each text's position; 0..B-1 unless told.
     Raises:
         DataError: no text, an empty text or something that is not text.
     """
     examples = as_examples(texts)
     if not examples:
         raise DataError("there is no text to batch")
-    tokens = _truncate([example.tokens for example in examples], max_tokens)
+    return _pad(examples, _truncate(examples, max_tokens), vocabulary, range(len(examples)))
+
+
+def _pad(examples: Sequence[Example], tokens: Sequence[tuple[str, ...]], vocabulary: Vocabulary, index: Iterable[int]) -> Batch:
     lengths = torch.tensor([len(words) for words in tokens])
     ids = torch.zeros(len(tokens), int(lengths.max()), dtype=torch.int64)
     for row, words in enumerate(tokens):
@@ -73,7 +73,7 @@ def make_batch(
         lengths=lengths,
         labels=None if None in labels else torch.tensor(labels),
         tokens=tuple(tokens),
-        index=torch.arange(len(tokens)) if index is None else torch.tensor(list(index)),
+        index=torch.tensor(list(index)),
     )
 
 
@@ -92,7 +92,8 @@ def make_batches(
             Without it the batches go from the shortest texts to the longest.
     """
     examples = as_examples(texts)
-    lengths = torch.tensor([min(len(example.tokens), max_tokens or len(example.tokens)) for example in examples], dtype=torch.float)
+    tokens = _truncate(examples, max_tokens)
+    lengths = torch.tensor([len(words) for words in tokens], dtype=torch.float)
     if generator is None:
         order = lengths.argsort(stable=True).tolist()
     else:
@@ -106,15 +107,13 @@ def make_batches(
         groups[-1].append(position)
     if generator is not None:
         groups = [groups[position] for position in torch.randperm(len(groups), generator=generator).tolist()]
-    return [make_batch([examples[i] for i in group], vocabulary, max_tokens=max_tokens, index=group) for group in groups]
+    return [_pad([examples[i] for i in group], [tokens[i] for i in group], vocabulary, group) for group in groups if group]
 
 
-def _truncate(tokens: list[tuple[str, ...]], max_tokens: int | None) -> list[tuple[str, ...]]:
-    if max_tokens is None:
-        return tokens
-    if max_tokens < 1:
+def _truncate(examples: Sequence[Example], max_tokens: int | None) -> list[tuple[str, ...]]:
+    if max_tokens is not None and max_tokens < 1:
         raise DataError(f"max_tokens must be at least 1, not {max_tokens}")
-    cut = sum(len(words) > max_tokens for words in tokens)
+    cut = sum(len(example.tokens) > max_tokens for example in examples) if max_tokens else 0
     if cut:
-        warnings.warn(f"{cut} of {len(tokens)} texts are longer than {max_tokens} tokens and were truncated", stacklevel=3)
-    return [words[:max_tokens] for words in tokens]
+        warnings.warn(f"{cut} of {len(examples)} texts are longer than {max_tokens} tokens and were truncated", stacklevel=3)
+    return [example.tokens[:max_tokens] for example in examples]
