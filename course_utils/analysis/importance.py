@@ -14,7 +14,7 @@ _ROWS = 1024  # versions of texts advanced in one step: large enough for the mat
 
 
 def gradient(model: AttentionClassifier, batch: Batch, *, hold_attention: bool = True) -> pd.DataFrame:
-    """Slope of the predicted class's probability p along each word vector x_t: `|x_t . dp/dx_t|` (Jain & Wallace 2019, section 4.1).
+    """Slope of the predicted probability p along each word vector x_t, `|x_t . dp/dx_t|` (Jain & Wallace 2019, section 4.1).
 
     It is the change of p, to first order, when the vector is scaled to zero. One backward pass serves the batch, and no gradient of
     a weight is computed. Because the probabilities sum to 1, the slope is taken from those of the *other* classes, which keeps its
@@ -25,8 +25,8 @@ def gradient(model: AttentionClassifier, batch: Batch, *, hold_attention: bool =
         hold_attention: keep the attention weights as they are, as the paper does, so that a token counts only through the states
             that are attended to; otherwise also through the weights.
     Returns:
-        one row a token: `input`, `position`, `token`, `attention`, `gradient` (not negative), `gradient_share` (of the input's total;
-        0 where all gradients are 0), `predicted_class`.
+        one row a token: `input`, `position`, `token`, `attention`, `gradient` (not negative), `gradient_share` (of the input's
+        total; 0 where all gradients are 0), `predicted_class`.
     Raises:
         NotLinearError: attention is to be held but the decoder is not linear in the context vector.
     """
@@ -65,8 +65,8 @@ def leave_one_out(model: AttentionClassifier, batch: Batch, *, max_tokens: int =
         batch: B inputs.
         max_tokens: longest input accepted.
     Returns:
-        one row a token: `input`, `position`, `token`, `attention`, `leave_one_out` (total variation distance between the predictions
-        with and without the token, in [0, 1]), `predicted_class`. Without its only token a text of one token predicts nothing: NaN.
+        one row a token: `input`, `position`, `token`, `attention`, `leave_one_out` (total variation distance between the
+        predictions with and without the token, in [0, 1]), `predicted_class`. A text of one token predicts nothing without it: NaN.
     Raises:
         AnalysisError: an input is longer than `max_tokens`, or the encoder is one this analysis does not know.
     """

@@ -1,7 +1,7 @@
 """Every text without each of its tokens in turn, at the cost of what really changes.
 
-Attention and decoder see a text through two tables: a score and a contribution (logits) for each token. For each encoder this module
-says how the tables change when a token is deleted and the text is encoded again, without encoding it again.
+Attention and decoder see a text through two tables: a score and a contribution (logits) for each token. For each encoder this
+module says how the tables change when a token is deleted and the text is encoded again, without encoding it again.
 """
 
 from dataclasses import dataclass
@@ -70,10 +70,10 @@ def _local_runs(model: AttentionClassifier, embedded: torch.Tensor, mask: torch.
 def _bilstm_runs(model: AttentionClassifier, embedded: torch.Tensor, mask: torch.Tensor) -> Runs:
     """Continue each direction from the state before the gap, for all gaps at once.
 
-    Deleting token t changes the forward states after it and the backward states before it, nothing else. The projection of a token's
-    word vector is the same in all versions; projection and contribution of a state are sums of a forward and a backward half, one of
-    which is always that of the whole text. The two directions are one computation on a text and its mirror image: "step" is a
-    position in reading direction, and of the versions only the tables are kept, never the T^2 states.
+    Deleting token t changes the forward states after it and the backward states before it, nothing else. The projection of a
+    token's word vector is the same in all versions; projection and contribution of a state are sums of a forward and a backward
+    half, one of which is always that of the whole text. The two directions are one computation on a text and its mirror image:
+    "step" is a position in reading direction, and of the versions only the tables are kept, never the T^2 states.
     """
     lengths = mask.sum(1)
     cells = _Cells.of(model.encoder)
