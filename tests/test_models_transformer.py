@@ -45,6 +45,7 @@ def test_rows_sum_to_one_and_padding_is_exactly_zero(encoder):
 def test_a_causal_model_never_looks_ahead(encoders):
     maps = encoders["gpt2"].attend(TEXTS)
     assert (maps.attention.triu(1) == 0).all()
+    assert maps.causal and maps.words().causal and not encoders["bert"].attend(TEXTS).causal
     assert not maps.separator.any()
     assert (maps.special == ~maps.mask).all()
 

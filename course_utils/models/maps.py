@@ -1,9 +1,11 @@
 """Where each head of an encoder looks."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
+from course_utils.errors import ModelError
 from course_utils.models.pieces import Pieces
 
 
@@ -14,11 +16,13 @@ class AttentionMaps(Pieces):
     Attributes:
         attention: (B, L, N, T, T) [layer x head x query x key], how much the query attends to the key. Rows of real queries
             sum to 1; rows and columns of padding are exactly 0.
+        causal: whether the model lets no query attend to a later key.
         hidden: (B, L + 1, T, H), the states before the first layer and after each, or None unless asked for.
         values: (B, L, N, T, D), each head's value vectors (bias included, before the output projection), or None unless asked for.
     """
 
     attention: torch.Tensor
+    causal: bool = False
     hidden: torch.Tensor | None = None
     values: torch.Tensor | None = None
 
@@ -29,6 +33,43 @@ class AttentionMaps(Pieces):
     @property
     def n_heads(self) -> int:
         return self.attention.shape[2]
+
+    @property
+    def visible(self) -> torch.Tensor:
+        """(B, T, T) bool, whether the query can attend to the key: both are real and, in a causal model, the key is not later."""
+        pairs = self.mask[:, :, None] & self.mask[:, None, :]
+        return pairs.tril() if self.causal else pairs
+
+    @classmethod
+    def from_matrix(cls, attention: torch.Tensor, tokens: Sequence[str], *, causal: bool = False) -> "AttentionMaps":
+        """One text's maps made by hand, for small examples.
+
+        Args:
+            attention: (T, T), (N, T, T) or (L, N, T, T), rows sum to 1.
+            tokens: T words; "[CLS]" and "[SEP]" are special tokens.
+        Raises:
+            ModelError: the shape does not fit the tokens, or a row does not sum to 1.
+        """
+        size = len(tokens)
+        if attention.dim() not in (2, 3, 4) or attention.shape[-2:] != (size, size):
+            raise ModelError(f"{size} tokens need attention of shape (..., {size}, {size}), not {tuple(attention.shape)}")
+        sums = attention.sum(-1)
+        if (attention < 0).any() or not torch.allclose(sums, torch.ones_like(sums), atol=1e-4):
+            raise ModelError("attention weights are not negative and each row (query) sums to 1; divide each row by its sum")
+        special = torch.tensor([[token in ("[CLS]", "[SEP]") for token in tokens]])
+        word_ids = ((~special).cumsum(1) - 1).masked_fill(special, -1)
+        return cls(
+            ids=torch.arange(size)[None],
+            mask=torch.ones(1, size, dtype=torch.bool),
+            special=special,
+            separator=torch.tensor([[token == "[SEP]" for token in tokens]]),
+            word_ids=word_ids,
+            word_texts=(tuple(token for token, flag in zip(tokens, special[0], strict=True) if not flag),),
+            tokens=(tuple(tokens),),
+            index=torch.zeros(1, dtype=torch.int64),
+            attention=attention[(None,) * (5 - attention.dim())],
+            causal=causal,
+        )
 
     def one(self, row: int) -> "AttentionMaps":
         """The maps of one text, without padding: B = 1 and T = its own length."""
@@ -41,6 +82,7 @@ class AttentionMaps(Pieces):
             tokens=self.tokens[keep],
             index=self.index[keep],
             attention=self.attention[keep, ..., :length, :length],
+            causal=self.causal,
             hidden=None if self.hidden is None else self.hidden[keep, :, :length],
             values=None if self.values is None else self.values[keep, :, :, :length],
         )
@@ -84,4 +126,5 @@ class AttentionMaps(Pieces):
             ),
             index=self.index,
             attention=attention,
+            causal=self.causal,
         )

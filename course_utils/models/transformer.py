@@ -116,6 +116,7 @@ class Encoder:
         return AttentionMaps(
             **{field.name: getattr(pieces, field.name) for field in fields(Pieces)},
             attention=attention,
+            causal=bool((attention.triu(1) == 0).all()),
             hidden=torch.stack(output.hidden_states, 1) if states else None,
             values=torch.stack(values, 1) if states else None,
         )
