@@ -3,6 +3,8 @@
 import torch
 from torch import nn
 
+from course_utils.errors import ModelError
+
 
 class BiLSTMEncoder(nn.Module):
     """A bidirectional LSTM. State of a token: forward then backward hidden state, 2 x hidden."""
@@ -29,7 +31,7 @@ class CNNEncoder(nn.Module):
     def __init__(self, input_size: int, hidden: int = 128):
         super().__init__()
         if hidden % len(self.widths):
-            raise ValueError(f"the CNN encoder divides its {hidden} filters over {len(self.widths)} widths; choose a multiple")
+            raise ModelError(f"the CNN encoder divides its {hidden} filters over {len(self.widths)} widths; choose a multiple")
         filters = hidden // len(self.widths)
         self.convolutions = nn.ModuleList(nn.Conv1d(input_size, filters, width, padding=width // 2) for width in self.widths)
         self.output_size = hidden
