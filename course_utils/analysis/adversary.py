@@ -145,6 +145,7 @@ def _table(reading: Reading, batch: Batch, found: Adversary, n_tokens: int) -> p
         weight = weights[:, rank] if rank < weights.shape[1] else np.zeros(len(batch))
         positions = [int(p) if w > 0 else None for p, w in zip(order[:, min(rank, order.shape[1] - 1)], weight, strict=True)]
         columns[f"position_{rank + 1}"] = pd.array(positions, dtype="Int64")
-        columns[f"token_{rank + 1}"] = [None if p is None else words[p] for p, words in zip(positions, batch.tokens, strict=True)]
+        tokens = [None if p is None else words[p] for p, words in zip(positions, batch.tokens, strict=True)]
+        columns[f"token_{rank + 1}"] = pd.array(tokens, dtype="string")
         columns[f"weight_{rank + 1}"] = weight
     return pd.DataFrame(columns)

@@ -111,7 +111,8 @@ def _best_pair(
     cost = torch.full_like(walls, math.inf)
     ranks, weights = below.new_zeros(len(walls), 2), values.new_zeros(len(walls), 2)
     crossed = ((below > 0) & (above > 0)).nonzero().squeeze(1)
-    for rows in crossed.split(max(1, CELLS_AT_ONCE // values.shape[1] ** 2)):
+    groups = crossed.split(max(1, CELLS_AT_ONCE // values.shape[1] ** 2)) if len(crossed) else ()
+    for rows in groups:
         cost[rows], ranks[rows], weights[rows] = _best_cell(
             attention[inputs[rows]], values[inputs[rows]], walls[rows, None], below[rows], first_above[rows], above[rows]
         )

@@ -11,6 +11,7 @@ from itertools import combinations, permutations, product
 
 import numpy as np
 import torch
+from torch.nn.functional import one_hot, pad
 
 from course_utils.analysis.distances import jsd, overlap, tvd
 from course_utils.analysis.reading import as_float64, normalised
@@ -59,35 +60,56 @@ def _furthest(attention: torch.Tensor, values: torch.Tensor, eps: float, seed: i
     """The search for one input without padding: (n,) and (n, C) to weights (T,), spread over the positions `real` (T,)."""
     output = (attention @ values).softmax(-1)
     pool = attention.argsort(stable=True)[:POOL].sort().values
-    candidates = [_tokens(attention, values, output, eps, pool), _pairs(attention, values, output, eps, pool)]
-    support, weights = _supports(attention, values, pool, seed)
-    if support.shape[1] > 2:
-        candidates.append(_slide(attention, values, output, eps, support, weights))
-    cost, support, weights = min(candidates, key=lambda candidate: float(candidate[0]))
-    best = torch.zeros_like(attention).scatter_add_(0, support, weights) if math.isfinite(cost) else attention
-    return best.new_zeros(len(real)).masked_scatter_(real, best)
+    pairs, shares = _pairs(attention, values, output, eps, pool)
+    starts = _supports(attention, values, output, eps, pool, seed)
+    if min(values.shape[1], len(pool)) > 2:
+        starts = (torch.cat(both) for both in zip(starts, _filled(attention, pool, values.shape[1], pairs, shares), strict=True))
+        starts = _slide(attention, values, output, eps, *starts)
+    candidates = [_tokens(attention, values, output, eps, pool), (pairs, shares), starts]
+    width = max(support.shape[1] for support, _ in candidates)
+    support, weights = (
+        torch.cat([pad(part, (0, width - part.shape[1])) for part in parts]) for parts in zip(*candidates, strict=True)
+    )
+    cost, best = _cost(attention, support, weights).min(0)
+    spread = torch.zeros_like(attention).scatter_add_(0, support[best], weights[best]) if cost.isfinite() else attention
+    return attention.new_zeros(len(real)).masked_scatter_(real, spread)
 
 
-def _tokens(attention, values, output, eps, pool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The best single token that keeps the output: overlap, support (1,), weights (1,)."""
+def _tokens(attention, values, output, eps, pool) -> tuple[torch.Tensor, torch.Tensor]:
+    """Every token of the pool alone: supports (M, 1) and weights (M, 1), NaN where it does not keep the output."""
     kept = _keeps(values[pool], output, eps)
-    cost, best = overlap(attention[pool], attention.new_ones(())).masked_fill(~kept, math.inf).min(0)
-    return cost, pool[best, None], attention.new_ones(1)
+    return pool[:, None], torch.where(kept, 1.0, math.nan).to(attention)[:, None]
 
 
-def _pairs(attention, values, output, eps, pool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The best pair at either end of what keeps the output: overlap, support (2,), weights (2,)."""
+def _pairs(attention, values, output, eps, pool) -> tuple[torch.Tensor, torch.Tensor]:
+    """The best pairs at an end of what keeps the output, best first: supports (M, 2), weights (M, 2), NaN where none does."""
     pairs = pool[torch.triu_indices(len(pool), len(pool), 1, device=pool.device)].T
-    if not len(pairs):
-        return attention.new_tensor(math.inf), pool, attention.new_ones(len(pool))
     shares = _ends(values[pairs[:, 0]], values[pairs[:, 1]], output, eps)
-    weights = torch.stack([1 - shares, shares], -1)
-    cost, best = _cost(attention, pairs, weights).flatten().min(0)
-    return cost, pairs[best % len(pairs)], weights.flatten(0, 1)[best]
+    weights = torch.stack([1 - shares, shares], -1).flatten(0, 1)
+    pairs = pairs.repeat(2, 1)
+    best = _cost(attention, pairs, weights).argsort(stable=True)[:STARTS]
+    return pairs[best], weights[best]
 
 
-def _supports(attention, values, pool, seed) -> tuple[torch.Tensor, torch.Tensor]:
-    """Supports (M, C) whose weights (M, C) give the model's own logits, M <= 8, the furthest first.
+def _filled(attention, pool, size, pairs, shares) -> tuple[torch.Tensor, torch.Tensor]:
+    """Pairs as supports of up to `size` tokens: the least attended others join with weight 0."""
+    others = attention[pool].masked_fill((pool == pairs[..., None]).any(1), math.inf)
+    joined = pool[others.argsort(stable=True)[:, : min(size, len(pool)) - 2]]
+    return torch.cat([pairs, joined], 1), torch.cat([shares, torch.zeros_like(joined, dtype=shares.dtype)], 1)
+
+
+def _targets(output: torch.Tensor, eps: float) -> torch.Tensor:
+    """(G, C) log-probabilities to aim at: the output itself, and eps of it moved from any class to any other."""
+    n_classes = len(output)
+    moved = [output]
+    for source, sink in permutations(range(n_classes), 2):
+        amount = torch.minimum(0.9 * output[source], output.new_tensor(eps))
+        moved.append(output.index_add(0, torch.tensor([source, sink], device=output.device), torch.stack([-amount, amount])))
+    return torch.stack(moved).clamp_min(torch.finfo(output.dtype).tiny).log()
+
+
+def _supports(attention, values, output, eps, pool, seed) -> tuple[torch.Tensor, torch.Tensor]:
+    """Supports (M, C) and the weights (M, C) on them that hit one of `_targets`, M <= 8, the furthest first, NaN where none does.
 
     All supports within the pool are tried, or 2000 random ones. An input of at most C tokens has one: itself.
     """
@@ -102,29 +124,31 @@ def _supports(attention, values, pool, seed) -> tuple[torch.Tensor, torch.Tensor
     support = pool[rank]
     odds = values[:, :-1] - values[:, -1:]
     equations = torch.cat([odds[support], odds.new_ones(*support.shape, 1)], -1).transpose(1, 2)
-    target = torch.cat([attention @ odds, odds.new_ones(1)])
-    weights = torch.linalg.solve_ex(equations, target.expand(len(support), -1)[..., None])[0].squeeze(-1)
-    solved = ((equations @ weights[..., None]).squeeze(-1) - target).abs().amax(1) <= 1e-9 * (1 + odds.abs().max())
-    valid = solved & (weights >= -ROUNDING).all(1)
-    support, weights = support[valid], weights[valid].clamp_min(0)
-    nearest = _cost(attention, support, weights).argsort(stable=True)[:STARTS]
-    return support[nearest], weights[nearest]
+    targets = _targets(output, eps)
+    targets = torch.cat([targets[:, :-1] - targets[:, -1:], targets.new_ones(len(targets), 1)], 1).T
+    weights = torch.linalg.solve_ex(equations, targets.expand(len(support), -1, -1))[0]
+    missed = (equations @ weights - targets).abs().amax(1)
+    valid = (missed <= 1e-9 * (1 + odds.abs().max())) & (weights >= -ROUNDING).all(1)
+    weights = torch.where(valid[:, None], weights.clamp_min(0), math.nan).transpose(1, 2)
+    cost, target = _cost(attention, support[:, None], weights).min(1)
+    nearest = cost.argsort(stable=True)[:STARTS]
+    return support[nearest], weights[nearest, target[nearest]]
 
 
-def _slide(attention, values, output, eps, support, weights) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Move the weights (M, K) of each support to the edge of what keeps the output: overlap, support (K,), weights (K,).
+def _slide(attention, values, output, eps, support, weights) -> tuple[torch.Tensor, torch.Tensor]:
+    """Move the weights (M, K) of each support (M, K) to the edge of what keeps the output.
 
     A move gives one token another share u of the weight, and divides what two others hold between them as unevenly as the output
-    allows. Each move is tried with 33 values of u, in 5 rounds of narrowing u.
+    allows. Each move is tried with 33 values of u, in 5 rounds of narrowing u. Weights that are NaN start even.
     """
-    if not len(support):
-        return attention.new_tensor(math.inf), support.flatten(), weights.flatten()
     size = support.shape[1]
     triples = torch.tensor([t for t in permutations(range(size), 3) if t[1] < t[2]], device=support.device)
-    cost = _cost(attention, support, weights)
+    weights = weights.nan_to_num(nan=1 / size)
+    kept = _keeps((weights[:, None] @ values[support]).squeeze(1), output, eps)
+    cost = _cost(attention, support, weights).masked_fill(~kept, math.inf)
     for width, part in product(WIDTHS, triples.split(MOVES_AT_ONCE)):
         moved = torch.stack([_moved(weights, triple, width) for triple in part], 1)  # (M, moves, u, K)
-        i, j = (torch.nn.functional.one_hot(part[:, side], size).to(moved)[:, None] for side in (1, 2))
+        i, j = (one_hot(part[:, side], size).to(moved)[:, None] for side in (1, 2))
         held = (moved * (i + j)).sum(-1, keepdim=True)
         fixed = moved * (1 - i - j)
         start, stop = ((fixed + held * side) @ values[support][:, None] for side in (i, j))
@@ -134,8 +158,7 @@ def _slide(attention, values, output, eps, support, weights) -> tuple[torch.Tens
         better = least < cost
         cost = torch.where(better, least, cost)
         weights = torch.where(better[:, None], options[torch.arange(len(best)), best], weights)
-    cost, best = cost.min(0)
-    return cost, support[best], weights[best]
+    return support, weights.masked_fill(cost.isinf()[:, None], math.nan)
 
 
 def _moved(weights: torch.Tensor, triple: torch.Tensor, width: float) -> torch.Tensor:
