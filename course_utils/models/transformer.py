@@ -116,7 +116,7 @@ class Encoder:
         return AttentionMaps(
             **{field.name: getattr(pieces, field.name) for field in fields(Pieces)},
             attention=attention,
-            causal=bool((attention.triu(1) == 0).all()),
+            causal=not attention.triu(1).any(),
             hidden=torch.stack(output.hidden_states, 1) if states else None,
             values=torch.stack(values, 1) if states else None,
         )
