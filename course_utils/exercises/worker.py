@@ -1,8 +1,8 @@
-"""Runs one student notebook and reports on its answers: `python -m course_utils.exercises.worker NOTEBOOK LESSON REPORT`.
+"""Runs one student notebook and reports on its answers: `python -m course_utils.exercises.worker CELLS LESSON REPORT`.
 
-Its own process, started by `grading`. It takes the course's exercises before the student's code runs, then forgets the modules, so
-that what the student's code imports (and perhaps changes) is another copy. Reports are lines of JSON, written as things happen:
-whatever ends the process, what was found before is known.
+Its own process, started by `submission` with a file of code cells: [[number, source], ...] in JSON. It takes the course's
+exercises before the student's code runs, then forgets the modules, so that what the student's code imports (and perhaps changes)
+is another copy. Reports are lines of JSON, written as things happen: whatever ends the process, what was found before is known.
 """
 
 import ast
@@ -12,12 +12,16 @@ import sys
 from pathlib import Path
 from typing import Any, TextIO
 
-import nbformat
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from course_utils.exercises.exercise import Exercise, Outcome, assigned_names
 from course_utils.exercises.lesson import load
+
+
+class _Shell(InteractiveShell):
+    def enable_gui(self, gui: str | None = None) -> None:
+        """Nothing: no windows here; `%matplotlib inline` asks for none."""
 
 
 class _Session:
@@ -27,11 +31,12 @@ class _Session:
 
     def __init__(self, lesson: str):
         self.exercises = load(lesson).exercises
+        self.seen: dict[str, Any] = {}
         self.answers: dict[str, Any] = {}
         self.outcomes: dict[str, Outcome] = {}
         _forget_exercises(lesson)
         config = Config({"HistoryManager": {"enabled": False}, "InteractiveShell": {"colors": "nocolor"}})
-        self.shell = InteractiveShell.instance(config=config)
+        self.shell = _Shell.instance(config=config)
 
     def run(self, number: int, source: str) -> None:
         """One code cell. An exception is reported; the notebook goes on."""
@@ -42,9 +47,11 @@ class _Session:
             self.say(event="error", number=number, text=f"{type(error).__name__}: {error}")
         handed_out = self._names_bound_by_a_check(source)
         for exercise in self.exercises:
-            answer = self.shell.user_ns.get(exercise.name, ...)
-            if answer is not self.answers.get(exercise.key, ...) and exercise.name not in handed_out:
-                self.evaluate(exercise, answer)
+            value = self.shell.user_ns.get(exercise.name, ...)
+            changed = value is not self.seen.get(exercise.key, ...)
+            self.seen[exercise.key] = value
+            if changed and exercise.name in self.shell.user_ns and exercise.name not in handed_out:
+                self.evaluate(exercise, value)
 
     def finish(self) -> None:
         """Answers that were not right are looked at again: a list may have been filled, a helper defined, in a later cell."""
@@ -86,13 +93,12 @@ def _forget_exercises(lesson: str) -> None:
         del course_utils.exercises
 
 
-def main(notebook: str, lesson: str, report: str) -> None:
-    cells = nbformat.read(notebook, as_version=4).cells
+def main(cells: str, lesson: str, report: str) -> None:
+    sources = json.loads(Path(cells).read_text(encoding="utf-8"))
     session = _Session(lesson)
     with Path(report).open("a", encoding="utf-8") as session.report:
-        for number, cell in enumerate(cells, start=1):
-            if cell.cell_type == "code" and cell.source.strip():
-                session.run(number, cell.source)
+        for number, source in sources:
+            session.run(number, source)
         session.finish()
 
 
