@@ -30,6 +30,7 @@ def over(
     batches = list(batches)
     if not batches:
         raise AnalysisError("there is no batch to run the experiment on; make some with make_batches(texts, vocabulary)")
-    bar = tqdm(batches, desc=function.__name__, unit="batch", leave=False, disable=len(batches) < BAR_FROM)
-    frames = [function(model, batch, **arguments) for batch in bar]
+    if len(batches) >= BAR_FROM:
+        batches = tqdm(batches, desc=function.__name__, unit="batch", leave=False)
+    frames = [function(model, batch, **arguments) for batch in batches]
     return pd.concat(frames).sort_values("input", kind="stable", ignore_index=True)
