@@ -19,6 +19,7 @@ from IPython.display import HTML
 from course_utils.errors import ShowError
 from course_utils.models import AttentionMaps, Encoder
 from course_utils.models.queries import neurons
+from course_utils.show.single import chosen, single_text
 
 MOST_LINES = 60_000
 MOST_BYTES = 3_000_000
@@ -60,8 +61,8 @@ def head_view(
     """
     from bertviz import head_view as draw
 
-    attention, tokens = _single(maps)
-    layers, heads = _chosen(layers, maps.n_layers, "layer"), _chosen(heads, maps.n_heads, "head")
+    attention, tokens = single_text(maps)
+    layers, heads = chosen(layers, maps.n_layers, "layer"), chosen(heads, maps.n_heads, "head")
     _check_lines(len(tokens), maps.n_heads, f"{maps.n_heads} heads")
     html = draw(
         attention=_for_bertviz(attention), tokens=tokens, include_layers=layers, layer=layers[0], heads=heads, html_action="return"
@@ -93,8 +94,8 @@ def model_view(
     """
     from bertviz import model_view as draw
 
-    attention, tokens = _single(maps)
-    layers, heads = _chosen(layers, maps.n_layers, "layer"), _chosen(heads, maps.n_heads, "head")
+    attention, tokens = single_text(maps)
+    layers, heads = chosen(layers, maps.n_layers, "layer"), chosen(heads, maps.n_heads, "head")
     _check_lines(
         len(tokens), len(layers) * len(heads), f"{len(layers)} layers x {len(heads)} heads", ", or choose fewer layers or heads"
     )
@@ -137,11 +138,11 @@ def neuron_view(
     """
     from bertviz.neuron_view import show
 
-    layers, head = _chosen(layers, encoder.n_layers, "layer"), _chosen([head], encoder.n_heads, "head")[0]
+    layers, head = chosen(layers, encoder.n_layers, "layer"), chosen([head], encoder.n_heads, "head")[0]
     length = int(encoder.pieces([text]).lengths[0])
     _check_lines(length, 6, "6 lines and boxes a pair")
     maps, queries, keys = neurons(encoder, text)
-    attention, tokens = _single(maps)
+    attention, tokens = single_text(maps)
     numbers = [
         {"attn": _rounded(attention[layer])[None], "queries": _rounded(queries[layer])[None], "keys": _rounded(keys[layer])[None]}
         for layer in layers
@@ -164,25 +165,6 @@ class _Recorded:
 
     def __call__(self, ids: torch.Tensor) -> tuple[list[dict[str, torch.Tensor]]]:
         return (self.layers,)
-
-
-def _single(maps: AttentionMaps) -> tuple[torch.Tensor, list[str]]:
-    """Attention (L, N, T, T) without padding, and its T tokens."""
-    if len(maps) != 1:
-        raise ShowError(f"the maps hold {len(maps)} texts; a view shows one: pass maps.one(row)")
-    maps = maps.one(0)
-    return maps.attention[0], list(maps.tokens[0])
-
-
-def _chosen(numbers: Sequence[int] | None, count: int, what: str) -> list[int]:
-    if numbers is None:
-        return list(range(count))
-    numbers = [int(number) for number in numbers]
-    wrong = next((number for number in numbers if not 0 <= number < count), None)
-    if wrong is not None or not numbers or len(set(numbers)) < len(numbers):
-        shown = f"{what} {wrong} does not exist" if wrong is not None else f"{what}s={numbers} is empty or names one twice"
-        raise ShowError(f"{shown}; this model has {what}s 0 to {count - 1}")
-    return numbers
 
 
 def _check_lines(length: int, lines: int, named: str, other: str = "") -> None:
