@@ -1,0 +1,1 @@
+"""How the course is installed, built, run and checked. Not part of what a student imports."""
