@@ -42,6 +42,7 @@ SUBMISSIONS = {
     "with_magics": ["%matplotlib inline", "!true", SHARE, "await __import__('asyncio').sleep(0)", NORMALISE],
     "=cmd('x')": [WRONG_SHARE, "raise ValueError('<script>alert(1)</script>')"],
 }
+ORPHAN = f"orphan-of-{os.getpid()}"
 ENDLESS = {
     "hangs": [SHARE, "while True: pass", NORMALISE],
     "hangs_when_checked": [SHARE, "def my_normalise(weights):\n    while True: pass"],
@@ -49,7 +50,7 @@ ENDLESS = {
     "memory": [SHARE, "block = bytearray(b'1') * 900_000_000\nimport time\ntime.sleep(60)"],
     "leaves_a_child": [
         SHARE,
-        "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import time; time.sleep(600)', 'orphan-mark'])",
+        "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import time; time.sleep(600)', '" + ORPHAN + "'])",
     ],
     "right": [SHARE, NORMALISE],
 }
@@ -173,7 +174,7 @@ def test_what_does_not_end_is_ended(endless, student, status, share, normalise, 
 def test_ending_is_quick_and_complete(endless):
     assert endless[1] < 120
     mine = psutil.Process(os.getpid()).children(recursive=True)
-    orphans = [process for process in psutil.process_iter(["cmdline"]) if "orphan-mark" in (process.info["cmdline"] or [])]
+    orphans = [process for process in psutil.process_iter(["cmdline"]) if ORPHAN in (process.info["cmdline"] or [])]
     assert not orphans
     assert not [child for child in mine if "course_utils.exercises.worker" in " ".join(child.cmdline())]
 

@@ -99,7 +99,8 @@ class Exercise:
             known = next((mistake.message for mistake in self.mistakes if self._makes(answer, mistake)), None)
         except Exception as error:
             return Result(self, answer, Outcome.WRONG, f"{self.name} cannot be compared: {type(error).__name__}: {error}")
-        return Result(self, answer, Outcome.WRONG, known or f"{self.name}: {reason}.")
+        subject = "" if reason.startswith(self.name) else f"{self.name}: "
+        return Result(self, answer, Outcome.WRONG, known or f"{subject}{reason}.")
 
     def _makes(self, answer: Any, mistake: Mistake) -> bool:
         if mistake.when is None:

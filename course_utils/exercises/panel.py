@@ -25,10 +25,11 @@ class Panel:
 
     def _repr_html_(self) -> str:
         icon, colour = _STYLES[self.style]
+        body = f'<div style="overflow-wrap:anywhere">{self.body}</div>' if self.body else ""
         return (
             f'<div role="status" style="border-left:6px solid {colour};{_FRAME}">'
             f'<strong style="color:{colour}"><span aria-hidden="true">{icon}</span> {html.escape(self.heading)}</strong>'
-            f'<div style="overflow-wrap:anywhere">{self.body}</div></div>'
+            f"{body}</div>"
         )
 
     def __repr__(self) -> str:

@@ -14,7 +14,9 @@ body {{ font: 1rem/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem aut
 html {{ background: #fff }}
 table {{ border-collapse: collapse; width: 100% }}
 th, td {{ text-align: left; vertical-align: top; padding: .4rem .6rem }}
-th, td {{ border-bottom: 1px solid #c4c7c5; overflow-wrap: anywhere }}
+th, td {{ border-bottom: 1px solid #c4c7c5 }}
+td:nth-child(2) {{ white-space: nowrap }}
+td:last-child, li, h1 {{ overflow-wrap: anywhere }}
 </style></head><body><main>
 <h1>{title}</h1>
 <p>{solved} of {total} exercises solved. {status}</p>

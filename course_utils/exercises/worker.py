@@ -103,6 +103,7 @@ def main(cells: str, lesson: str, report: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    arguments, sys.argv = sys.argv[1:], [""]
+    main(*arguments)
     sys.stdout.flush()
     os._exit(0)
