@@ -24,6 +24,7 @@ WIDTHS = (1.0, 0.2, 0.04, 0.008, 0.0016)
 STEPS = 33
 MOVES_AT_ONCE = 32
 HALVINGS = 45
+NEAR = 4
 ROUNDING = 1e-12
 
 
@@ -143,7 +144,7 @@ def _slide(attention, values, output, eps, support, weights) -> tuple[torch.Tens
     """
     size = support.shape[1]
     triples = torch.tensor([t for t in permutations(range(size), 3) if t[1] < t[2]], device=support.device)
-    weights = weights.nan_to_num(nan=1 / size)
+    weights = torch.where(weights.isnan().any(1, keepdim=True), 1 / size, weights)
     kept = _keeps((weights[:, None] @ values[support]).squeeze(1), output, eps)
     cost = _cost(attention, support, weights).masked_fill(~kept, math.inf)
     for width, part in product(WIDTHS, triples.split(MOVES_AT_ONCE)):
@@ -178,8 +179,9 @@ def _moved(weights: torch.Tensor, triple: torch.Tensor, width: float) -> torch.T
 def _ends(start: torch.Tensor, stop: torch.Tensor, output: torch.Tensor, eps: float) -> torch.Tensor:
     """Ends of the part of the segment between two logits on which the output stays within eps.
 
-    The divergence KL(output || .) is convex along the segment, so bisecting its slope finds where the output is closest; from
-    there, bisecting towards each end finds the last point that keeps it.
+    The divergence KL(output || .) is convex along the segment, so bisecting its slope finds where the output is closest; where that
+    is near but not within eps, the distance itself is narrowed down. From there, bisecting towards each end finds the last point
+    that keeps the output.
 
     Args:
         start, stop: (..., C).
@@ -188,12 +190,7 @@ def _ends(start: torch.Tensor, stop: torch.Tensor, output: torch.Tensor, eps: fl
         (2, ...) positions in [0, 1]; NaN where no point keeps the output.
     """
     shape, (start, direction) = start.shape[:-1], (part.flatten(0, -2) for part in (start, stop - start))
-    low, high = start.new_zeros(len(start)), start.new_ones(len(start))
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        falling = (((start + middle[:, None] * direction).softmax(-1) - output) * direction).sum(-1) < 0
-        low, high = torch.where(falling, middle, low), torch.where(falling, high, middle)
-    closest = (low + high) / 2
+    closest = _closest(start, direction, output, eps)
     keeping = _keeps(start + closest[:, None] * direction, output, eps).nonzero().squeeze(1)
     start, direction = start[keeping], direction[keeping]
     ends = torch.full((2, len(closest)), math.nan).to(closest)
@@ -206,6 +203,26 @@ def _ends(start: torch.Tensor, stop: torch.Tensor, output: torch.Tensor, eps: fl
             inside, outside = torch.where(kept, middle, inside), torch.where(kept, outside, middle)
         ends[end, keeping] = torch.where(reached, outside.new_tensor(end), inside)
     return ends.view(2, *shape)
+
+
+def _closest(start: torch.Tensor, direction: torch.Tensor, output: torch.Tensor, eps: float) -> torch.Tensor:
+    """(M, C) twice to (M,) in [0, 1]: where on each segment the output is closest, by divergence or, in doubt, by distance."""
+    low, high = start.new_zeros(len(start)), start.new_ones(len(start))
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        falling = (((start + middle[:, None] * direction).softmax(-1) - output) * direction).sum(-1) < 0
+        low, high = torch.where(falling, middle, low), torch.where(falling, high, middle)
+    closest = (low + high) / 2
+    distance = tvd((start + closest[:, None] * direction).softmax(-1), output)
+    doubtful = ((distance > eps + ROUNDING) & (distance <= NEAR * eps)).nonzero().squeeze(1)
+    start, direction = start[doubtful], direction[doubtful]
+    reach = 1 / (direction.amax(-1) - direction.amin(-1)).clamp_min(1)
+    low, high = (closest[doubtful] - reach).clamp_min(0), (closest[doubtful] + reach).clamp_max(1)
+    for _ in range(HALVINGS):
+        first, second = low + (high - low) * 0.4, low + (high - low) * 0.6
+        left, right = (tvd((start + share[:, None] * direction).softmax(-1), output) for share in (first, second))
+        low, high = torch.where(left > right, first, low), torch.where(left > right, high, second)
+    return closest.index_copy(0, doubtful, (low + high) / 2)
 
 
 def _keeps(logits: torch.Tensor, output: torch.Tensor, eps: float) -> torch.Tensor:
