@@ -13,10 +13,10 @@ import seaborn as sns
 from IPython.display import HTML
 
 from course_utils.errors import ShowError
+from course_utils.show.colours import WEIGHTS
 
-_VLAG, _CIVIDIS = sns.color_palette("vlag", as_cmap=True), sns.color_palette("cividis_r", as_cmap=True)
+_SIGNED = sns.color_palette("vlag", as_cmap=True)
 _BAR_EM = 2.4
-_WHITE_UNTIL = 0.15
 _CARD = (
     "background:#fff;color:#000;border:1px solid #ccc;border-radius:6px;padding:10px 14px;margin:4px 0;"
     "font-family:'DejaVu Sans','Noto Sans CJK SC',sans-serif;font-size:14px;line-height:1.5;max-width:100%;box-sizing:border-box"
@@ -39,10 +39,7 @@ class _Scale:
         return weight / self.limit if self.limit else 0.0
 
     def colour(self, share: float) -> tuple[float, float, float]:
-        if self.signed:
-            return _VLAG(0.5 + share / 2)[:3]
-        faded = min(share / _WHITE_UNTIL, 1)
-        return tuple(faded * channel + 1 - faded for channel in _CIVIDIS(share)[:3])
+        return (_SIGNED(0.5 + share / 2) if self.signed else WEIGHTS(share))[:3]
 
 
 def heatmap(

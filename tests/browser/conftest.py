@@ -3,6 +3,7 @@
 Fixtures: `jupyter` (a server, once a session) and `lab` (a page; `lab.open(cells)` makes a notebook, opens it and runs it).
 """
 
+import importlib.util
 import json
 import os
 import secrets
@@ -50,25 +51,31 @@ class Server:
 
 
 @pytest.fixture(scope="session")
-def browser():
-    """A headless Chromium without network; skipped where there is none, an error in CI."""
+def chromium():
+    """The path of Chromium; without it or playwright the test is skipped, in CI it fails."""
     missing = None if CHROMIUM else "no Chromium: install it or set CHROMIUM to its path"
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
+    if not importlib.util.find_spec("playwright"):
         missing = "the Python package playwright is not installed"
+    if missing and os.environ.get("CI") == "true":
+        pytest.fail(f"CI must run the browser tests: {missing}")
     if missing:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"CI must run the browser tests: {missing}")
         pytest.skip(missing)
+    return CHROMIUM
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    """A headless Chromium without network. It ends with its module: playwright's event loop would disturb other tests' own."""
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
+        running = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield running
+        running.close()
 
 
 @pytest.fixture(scope="session")
-def jupyter(browser, tmp_path_factory):
+def jupyter(chromium, tmp_path_factory):
     """A running JupyterLab with temporary configuration; its kernels import the package from this checkout."""
     home, folder = tmp_path_factory.mktemp("jupyter"), tmp_path_factory.mktemp("notebooks")
     token, port, log = secrets.token_hex(24), _free_port(), home / "server.log"
