@@ -3,24 +3,37 @@
 import argparse
 import sys
 
+from course_utils import doctor
 from course_utils.errors import CourseError
+from course_utils.exercises import grading
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m course_utils", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    train = commands.add_parser("train", help="train a checkpoint of the course; goes on where an interrupted call stopped")
-    train.add_argument("name", help="a recipe's name, 'all', or 'list'")
-    train.add_argument("--device", default="cpu", help="cpu, cuda or mps")
+
+    command = commands.add_parser("doctor", help="check this machine; a fix for each problem")
+    command.add_argument("--network", action="store_true", help="look at the network too (no lesson needs it)")
+    command.set_defaults(run=lambda options: doctor.main(network=options.network))
+
+    command = commands.add_parser("train", help="train a checkpoint of the course; goes on where an interrupted call stopped")
+    command.add_argument("name", help="a recipe's name, 'all', or 'list'")
+    command.add_argument("--device", default="cpu", help="cpu, cuda or mps")
+    command.set_defaults(run=_train)
+
+    command = commands.add_parser("grade", help="mark a folder of student notebooks")
+    grading.add_arguments(command)
+    command.set_defaults(run=grading.run_from)
+
     options = parser.parse_args(arguments)
     try:
-        return _train(options)
+        return options.run(options)
     except CourseError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
 
 
-def _train(options) -> int:
+def _train(options: argparse.Namespace) -> int:
     from course_utils.models.checkpoints import read_card
     from course_utils.models.recipes import RECIPES, train_checkpoint
 

@@ -18,7 +18,7 @@ from course_utils.errors import AnalysisError
 from course_utils.models.maps import AttentionMaps
 from course_utils.models.transformer import Encoder
 
-_CELLS = 4_000_000
+_CELLS = 500_000
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class HeadTree:
         order: (K,) the leaves from left to right, neighbours alike; positions in `HeadDistances.heads`.
         cophenetic: correlation between the distances in the tree and the real ones: 1 if the tree says all, low if it distorts.
         silhouettes: one row a number of clusters: `n_clusters`, `silhouette` in [-1, 1]; below about .25 the clusters are
-            hardly more than a division of a cloud.
-        labels: (K,) the cluster of each head, from 0, for the number of clusters asked for or the best silhouette.
+            hardly more than a division of a cloud. Two clusters score high as soon as one head is far from all others.
+        labels: (K,) the cluster of each head, from 0.
     """
 
     linkage: np.ndarray
@@ -107,11 +107,11 @@ def head_distances(
     return HeadDistances(per_text, heads)
 
 
-def cluster(distances: HeadDistances, n_clusters: int | None = None, *, method: str = "average") -> HeadTree:
+def cluster(distances: HeadDistances, n_clusters: int, *, method: str = "average") -> HeadTree:
     """Build the tree, and measure how good a picture of the distances it is.
 
     Args:
-        n_clusters: where to cut the tree, 2..K - 1; the number with the best silhouette of at most 20 unless told.
+        n_clusters: where to cut the tree, 2..K - 1; `silhouettes` has the numbers up to 20 to choose from.
         method: scipy's linkage: "average", "complete" or "single" (the others need Euclidean distances).
     Raises:
         AnalysisError: fewer than 3 heads, or a number of clusters that cannot be.
@@ -119,22 +119,18 @@ def cluster(distances: HeadDistances, n_clusters: int | None = None, *, method: 
     n_heads = len(distances.heads)
     if n_heads < 3:
         raise AnalysisError(f"a tree needs at least 3 heads, this model has {n_heads}")
-    if n_clusters is not None and not 2 <= n_clusters < n_heads:
+    if not 2 <= n_clusters < n_heads:
         raise AnalysisError(f"{n_heads} heads fall into 2 to {n_heads - 1} clusters, not {n_clusters}")
     condensed, square = distances.condensed, distances.matrix.to_numpy()
     tree = hierarchy.linkage(condensed, method, optimal_ordering=True)
-    rows = []
-    for number in range(2, min(20, n_heads - 1) + 1):
-        labels = _cut(tree, number)
-        rows.append((number, silhouette_score(square, labels, metric="precomputed") if len(set(labels)) > 1 else np.nan))
-    silhouettes = pd.DataFrame(rows, columns=["n_clusters", "silhouette"])
-    chosen = n_clusters or int(silhouettes.loc[silhouettes["silhouette"].fillna(-1).idxmax(), "n_clusters"])
+    numbers = range(2, min(20, n_heads - 1) + 1)
+    silhouettes = [silhouette_score(square, _cut(tree, number), metric="precomputed") for number in numbers]
     return HeadTree(
         linkage=tree,
         order=hierarchy.leaves_list(tree),
         cophenetic=float(hierarchy.cophenet(tree, condensed)[0]),
-        silhouettes=silhouettes,
-        labels=_cut(tree, chosen),
+        silhouettes=pd.DataFrame({"n_clusters": numbers, "silhouette": silhouettes}),
+        labels=_cut(tree, n_clusters),
     )
 
 

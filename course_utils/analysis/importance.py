@@ -1,16 +1,19 @@
 """How much each token matters to a prediction, by two measures that do not look at attention (Jain & Wallace 2019, section 4.1)."""
 
+from collections.abc import Callable
+
 import pandas as pd
 import torch
-from torch.func import functional_call
 
+from course_utils.analysis import lstm
 from course_utils.analysis.removal import runs
 from course_utils.data import Batch
-from course_utils.errors import AnalysisError, NotLinearError
+from course_utils.errors import AnalysisError
 from course_utils.models import AttentionClassifier
 from course_utils.models.attention import masked_softmax
+from course_utils.models.encoders import BiLSTMEncoder
 
-_ROWS = 1024  # versions of texts advanced in one step: large enough for the matrix product, small enough for the cache
+_TOKENS_AT_ONCE = 2048  # enough rows for an efficient matrix product, few enough for the processor's cache
 
 
 def gradient(model: AttentionClassifier, batch: Batch, *, hold_attention: bool = True) -> pd.DataFrame:
@@ -27,31 +30,24 @@ def gradient(model: AttentionClassifier, batch: Batch, *, hold_attention: bool =
     Returns:
         one row a token: `input`, `position`, `token`, `attention`, `gradient` (not negative), `gradient_share` (of the input's
         total; 0 where all gradients are 0), `predicted_class`.
-    Raises:
-        NotLinearError: attention is to be held but the decoder is not linear in the context vector.
     """
-    batch = batch.to(model.device)
-    fixed = {name: tensor.detach() for name, tensor in (*model.named_parameters(), *model.named_buffers())}
-    embedded = model.embedding(batch.ids).detach().requires_grad_()
-    with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):  # cuDNN has no backward pass of an LSTM in eval mode
-        output = functional_call(model, fixed, (batch,), {"embedded": embedded})
-        logits = output.logits
-        if hold_attention:
-            if output.contributions is None:
-                raise NotLinearError("the decoder of this model is not linear in the context; use hold_attention=False")
-            logits = (output.attention.detach()[..., None] * output.contributions).sum(1)
-        predicted = logits.argmax(-1, keepdim=True)
-        others = logits.softmax(-1).scatter(1, predicted, 0).sum()
-        (slope,) = torch.autograd.grad(others, embedded)
-    gradients = (slope * embedded.detach()).sum(-1).abs()
-    total = gradients.sum(1, keepdim=True)
-    return _frame(
-        batch,
-        attention=output.attention.detach(),
-        gradient=gradients,
-        gradient_share=gradients / total.where(total > 0, 1),
-        predicted_class=predicted.expand_as(gradients),
-    )
+
+    def measure(ids: torch.Tensor, mask: torch.Tensor) -> dict[str, torch.Tensor]:
+        embedded = model.embedding(ids).detach().requires_grad_()
+        with torch.enable_grad():
+            bilstm = isinstance(model.encoder, BiLSTMEncoder)
+            hidden = lstm.states(model.encoder, embedded, mask) if bilstm else model.encoder(embedded, mask)
+            attention = model.attention(hidden, mask)
+            weights = attention.detach() if hold_attention else attention
+            probabilities = model.decoder((weights[:, None] @ hidden).squeeze(1)).softmax(-1)
+            predicted = probabilities.argmax(-1, keepdim=True)
+            (slope,) = torch.autograd.grad(probabilities.scatter(1, predicted, 0).sum(), embedded)
+        gradients = (slope * embedded.detach()).sum(-1).abs()
+        total = gradients.sum(1, keepdim=True)
+        shares = gradients / total.where(total > 0, 1)
+        return {"attention": attention.detach(), "gradient": gradients, "gradient_share": shares, "predicted_class": predicted}
+
+    return _by_token(batch.to(model.device), measure)
 
 
 @torch.no_grad()
@@ -77,42 +73,39 @@ def leave_one_out(model: AttentionClassifier, batch: Batch, *, max_tokens: int =
             f"input {position} has {longest} tokens, so leave-one-out needs about {longest**2:,} encoder steps for it; "
             f"shorten it (make_batch(..., max_tokens={max_tokens})) or allow it (leave_one_out(..., max_tokens={longest}))"
         )
-    batch = batch.to(model.device)
-    attention = torch.zeros(batch.ids.shape, dtype=model.decoder.weight.dtype, device=model.device)
-    change = torch.zeros_like(attention)
-    predicted = torch.zeros_like(batch.ids)
-    for texts in _chunks(batch.lengths):
-        width = int(batch.lengths[texts].max())
-        mask = batch.mask[texts, :width]
-        versions = runs(model, model.embedding(batch.ids[texts, :width]), mask)
-        deleted = torch.eye(width + 1, width, dtype=torch.bool, device=model.device)
+
+    def measure(ids: torch.Tensor, mask: torch.Tensor) -> dict[str, torch.Tensor]:
+        versions = runs(model, model.embedding(ids), mask)
+        deleted = torch.eye(ids.shape[1] + 1, ids.shape[1], dtype=torch.bool, device=ids.device)
         weights = masked_softmax(versions.scores, mask[:, None] & ~deleted)
         probabilities = (weights[:, :, None] @ versions.contributions).squeeze(2).softmax(-1)
-        attention[texts, :width] = weights[:, -1]
-        change[texts, :width] = (probabilities[:, :-1] - probabilities[:, -1:]).abs().sum(-1) / 2
-        predicted[texts] = probabilities[:, -1].argmax(-1, keepdim=True)
-    return _frame(batch, attention=attention, leave_one_out=change, predicted_class=predicted)
+        whole = probabilities[:, -1:]
+        change = (probabilities[:, :-1] - whole).abs().sum(-1) / 2
+        return {"attention": weights[:, -1], "leave_one_out": change, "predicted_class": whole.argmax(-1)}
+
+    return _by_token(batch.to(model.device), measure)
 
 
-def _chunks(lengths: torch.Tensor) -> list[torch.Tensor]:
-    """Positions of texts in order of falling length, in groups of at most `_ROWS` padded tokens (or one text that is longer)."""
-    order = lengths.argsort(descending=True, stable=True)
-    groups, start = [], 0
+def _by_token(batch: Batch, measure: Callable[[torch.Tensor, torch.Tensor], dict[str, torch.Tensor]]) -> pd.DataFrame:
+    """One row a real token, from what `measure(ids, mask)` says of texts of nearly equal length, the longest first.
+
+    Args:
+        measure: (b, t) ids and mask to columns of shape (b, t) or (b, 1).
+    """
+    columns: dict[str, torch.Tensor] = {}
+    order = batch.lengths.argsort(descending=True, stable=True)
+    start = 0
     while start < len(order):
-        size = max(1, _ROWS // int(lengths[order[start]]))
-        groups.append(order[start : start + size])
-        start += size
-    return groups
-
-
-def _frame(batch: Batch, **columns: torch.Tensor) -> pd.DataFrame:
-    """One row a real token, from columns of shape (B, T)."""
+        width = int(batch.lengths[order[start]])
+        texts = order[start : start + max(1, _TOKENS_AT_ONCE // width)]
+        for name, values in measure(batch.ids[texts, :width], batch.mask[texts, :width]).items():
+            columns.setdefault(name, values.new_zeros(batch.ids.shape))[texts, :width] = values
+        start += len(texts)
     real = batch.mask.cpu()
-    places = torch.arange(real.shape[1]).expand_as(real)
     return pd.DataFrame(
         {
             "input": batch.index.cpu().repeat_interleave(batch.lengths.cpu()).numpy(),
-            "position": places[real].numpy(),
+            "position": torch.arange(real.shape[1]).expand_as(real)[real].numpy(),
             "token": [token for tokens in batch.tokens for token in tokens],
             **{name: values.cpu()[real].numpy() for name, values in columns.items()},
         }

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
+from course_utils.analysis.lstm import Cells, mirror_of, mirrored
 from course_utils.errors import AnalysisError
 from course_utils.models import AttentionClassifier
 from course_utils.models.encoders import BiLSTMEncoder
@@ -72,22 +73,20 @@ def _bilstm_runs(model: AttentionClassifier, embedded: torch.Tensor, mask: torch
 
     Deleting token t changes the forward states after it and the backward states before it, nothing else. The projection of a
     token's word vector is the same in all versions; projection and contribution of a state are sums of a forward and a backward
-    half, one of which is always that of the whole text. The two directions are one computation on a text and its mirror image:
-    "step" is a position in reading direction, and of the versions only the tables are kept, never the T^2 states.
+    half, one of which is always that of the whole text. Of the versions only the tables are kept, never the T^2 states.
     """
     lengths = mask.sum(1)
-    cells = _Cells.of(model.encoder)
-    mirror = (lengths[:, None] - 1 - torch.arange(mask.shape[1], device=mask.device)).clamp(min=0).T  # (T, B)
+    cells, mirror = Cells.of(model.encoder), mirror_of(mask)
     inputs = cells.project(embedded, mirror)
-    hidden, cell = _whole_states(cells, inputs)
+    hidden, cell, _ = cells.read(inputs)
 
     weight, bias = model.attention.linear()
     to_projection = _halves(weight)
     to_contribution = _halves(model.decoder.weight)
     projections = hidden @ to_projection[:, None]
     contributions = hidden @ to_contribution[:, None]
-    other_projections = _mirrored(projections.flip(0), mirror) + bias
-    other_contributions = _mirrored(contributions.flip(0), mirror) + model.decoder.bias
+    other_projections = torch.stack([mirrored(side, mirror) for side in projections.flip(0)]) + bias
+    other_contributions = torch.stack([mirrored(side, mirror) for side in contributions.flip(0)]) + model.decoder.bias
 
     longest, count = mask.shape[1], len(mask)
     scores = hidden.new_zeros(2, longest, longest, count)  # direction, step, deleted token, text
@@ -115,65 +114,9 @@ def _bilstm_runs(model: AttentionClassifier, embedded: torch.Tensor, mask: torch
     )
 
 
-@dataclass(frozen=True)
-class _Cells:
-    """Both directions of an LSTM, stacked; the candidate gate is doubled because tanh(a) = 2 sigmoid(2a) - 1, a cheaper tanh.
-
-    Attributes:
-        from_input: (E, 2 x 4H).
-        from_state: (2, H, 4H).
-        bias: (2 x 4H,).
-    """
-
-    from_input: torch.Tensor
-    from_state: torch.Tensor
-    bias: torch.Tensor
-
-    @classmethod
-    def of(cls, encoder: BiLSTMEncoder) -> "_Cells":
-        lstm = encoder.lstm
-        double = torch.ones(4, device=lstm.weight_hh_l0.device, dtype=lstm.weight_hh_l0.dtype)
-        double[2] = 2  # gates stand in the order input, forget, candidate, output
-        double = double.repeat_interleave(lstm.hidden_size)[:, None]
-        from_input = torch.cat([double * lstm.weight_ih_l0, double * lstm.weight_ih_l0_reverse])
-        from_state = torch.stack([double * lstm.weight_hh_l0, double * lstm.weight_hh_l0_reverse])
-        bias = torch.cat([lstm.bias_ih_l0 + lstm.bias_hh_l0, lstm.bias_ih_l0_reverse + lstm.bias_hh_l0_reverse])
-        return cls(from_input.T, from_state.transpose(1, 2).contiguous(), double.squeeze().repeat(2) * bias)
-
-    def project(self, embedded: torch.Tensor, mirror: torch.Tensor) -> torch.Tensor:
-        """(B, T, E) to gate inputs (2, T, B, 4H), each direction in its own reading order."""
-        gates = torch.nn.functional.linear(embedded.transpose(0, 1), self.from_input.T, self.bias)
-        forward, backward = gates.chunk(2, dim=-1)
-        return torch.stack([forward, _mirrored(backward[None], mirror)[0]])
-
-    def advance(self, hidden: torch.Tensor, cell: torch.Tensor, inputs: torch.Tensor) -> None:
-        """One step in place. Hidden and cell states are (2, versions x B, H); the inputs (2, B, 4H) serve all versions."""
-        gates = hidden @ self.from_state
-        gates.unflatten(1, (-1, inputs.shape[1])).add_(inputs[:, None])
-        enter, keep, candidate, leave = gates.sigmoid_().chunk(4, dim=-1)
-        cell.mul_(keep).addcmul_(enter, candidate, value=2).sub_(enter)
-        torch.mul(leave, (2 * cell).sigmoid_().mul_(2).sub_(1), out=hidden)
-
-
-def _whole_states(cells: _Cells, inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Hidden and cell states (2, T, B, H) of the whole texts, each direction in its own reading order."""
-    directions, longest, count, size = inputs.shape
-    hidden, cell = inputs.new_zeros(2, directions, longest, count, size // 4)
-    now_hidden, now_cell = inputs.new_zeros(2, directions, count, size // 4)
-    for step in range(longest):
-        cells.advance(now_hidden, now_cell, inputs[:, step])
-        hidden[:, step], cell[:, step] = now_hidden, now_cell
-    return hidden, cell
-
-
 def _halves(weight: torch.Tensor) -> torch.Tensor:
     """(N, 2H) applied to a state that is [forward, backward] to (2, H, N), one for each half."""
     return torch.stack(weight.chunk(2, dim=1)).transpose(1, 2).contiguous()
-
-
-def _mirrored(values: torch.Tensor, mirror: torch.Tensor) -> torch.Tensor:
-    """(2, T, B, N) with the T steps of each text turned round."""
-    return values[:, mirror, torch.arange(mirror.shape[1], device=mirror.device)]
 
 
 def _both_sides(values: torch.Tensor, mirror: torch.Tensor) -> torch.Tensor:
