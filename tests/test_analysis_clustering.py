@@ -83,7 +83,7 @@ def test_distances_do_not_depend_on_batching_or_order(encoder, leave_out):
 
 def test_a_planted_grouping_is_found():
     distances = two_groups()
-    tree = cluster(distances)
+    tree = cluster(distances, 2)
     assert set(map(tuple, [tree.labels[:3], tree.labels[3:]])) == {(0, 0, 0), (1, 1, 1)}
     assert tree.cophenetic > 0.95
     assert tree.silhouettes.set_index("n_clusters")["silhouette"].idxmax() == 2
@@ -103,7 +103,7 @@ def test_no_grouping_gives_a_low_silhouette_and_an_unstable_tree():
 
 def test_the_cophenetic_correlation_is_that_of_the_tree():
     distances = make(np.random.default_rng(3).uniform(0.1, 0.6, (4, 15)))
-    tree = cluster(distances)
+    tree = cluster(distances, 4)
     in_the_tree = hierarchy.cophenet(tree.linkage)
     assert tree.cophenetic == pytest.approx(np.corrcoef(in_the_tree, distances.condensed)[0, 1])
 
@@ -112,4 +112,4 @@ def test_impossible_questions_are_refused():
     with pytest.raises(AnalysisError, match="2 to 5 clusters, not 9"):
         cluster(two_groups(), 9)
     with pytest.raises(AnalysisError, match="at least 3"):
-        cluster(make([[0.1]]))
+        cluster(make([[0.1]]), 2)

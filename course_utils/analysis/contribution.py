@@ -1,7 +1,8 @@
 """Weight is not contribution: what a head reads from a token is attention times the value vector, and that vector can be short.
 
-After Kobayashi et al. (2020, section 3): a layer adds to token i the sum over heads and tokens j of alpha_ij f(x_j), f(x) = (x W_V + b_V) W_O.
-The norm of alpha_ij f(x_j) says how much of the sum comes from j. A head can "attend" to [CLS] and read almost nothing there: a no-op.
+After Kobayashi et al. (2020, section 3): a layer adds to token i the sum over heads and tokens j of alpha_ij f(x_j), with
+f(x) = (x W_V + b_V) W_O. The norm of alpha_ij f(x_j) says how much of the sum comes from j. A head can "attend" to [CLS] and read
+almost nothing there: a no-op.
 """
 
 from collections.abc import Sequence
@@ -37,8 +38,8 @@ def head_norms(encoder: Encoder, maps: AttentionMaps) -> torch.Tensor:
 def layer_norms(encoder: Encoder, maps: AttentionMaps) -> torch.Tensor:
     """(B, L, T, T), the norm of the sum over heads of alpha_ij f(x_j) [query x key]. Arguments as in `transformed_norms`.
 
-    Heads can write in opposite directions, so it is at most the sum of `head_norms` over heads. The sums themselves, T x T vectors of
-    the model's width, are never built: their squared norms follow from the products of the heads' vectors with one another.
+    Heads can write in opposite directions, so it is at most the sum of `head_norms` over heads. The sums themselves, T x T vectors
+    of the model's width, are never built: their squared norms follow from the products of the heads' vectors with one another.
     """
     layers = []
     for layer, written in enumerate(_written(encoder, maps)):

@@ -54,6 +54,15 @@ class Pieces:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return replace(self, **{name: value.to(device) for name, value in values.items() if torch.is_tensor(value)})
 
+    def take(self, rows: torch.Tensor, ids: torch.Tensor) -> "Pieces":
+        """The texts at `rows` (R,), repeats allowed, with the numbers `ids` (R, T) in place of theirs: variants of a text.
+
+        `tokens` and `word_texts` stay those of the text.
+        """
+        tensors = {name: getattr(self, name)[rows] for name in ("mask", "special", "separator", "word_ids", "index")}
+        tokens, words = zip(*((self.tokens[row], self.word_texts[row]) for row in rows.tolist()), strict=True)
+        return Pieces(ids=ids, tokens=tokens, word_texts=words, **tensors)
+
     @property
     def punctuation(self) -> torch.Tensor:
         """(B, T) bool, True at pieces of words that are punctuation only."""
