@@ -37,6 +37,7 @@ FLAGS = [
 KERNEL_IS_READY = "window.jupyterapp?.shell?.currentWidget?.sessionContext?.session?.kernel?.connectionStatus === 'connected'"
 QUIET = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
 ERRORS = "[data-mime-type='application/vnd.jupyter.stderr'], [data-mime-type='application/vnd.jupyter.error']"
+END_KERNELS = "window.jupyterapp?.serviceManager.sessions.shutdownAll()"
 RUN_ALL = "window.jupyterapp.commands.execute('notebook:run-all-cells')"
 
 
@@ -111,10 +112,12 @@ def jupyter(chromium, tmp_path_factory):
 
 @pytest.fixture
 def lab(jupyter, browser, tmp_path):
-    """A fresh page in JupyterLab."""
+    """A fresh page in JupyterLab; its kernels end with it."""
     context = browser.new_context(viewport={"width": 1300, "height": 1000})
     context.set_default_timeout(60_000)
-    yield Lab(jupyter, context.new_page(), tmp_path)
+    made = Lab(jupyter, context.new_page(), tmp_path)
+    yield made
+    made.page.evaluate(END_KERNELS)
     context.close()
 
 
