@@ -52,7 +52,7 @@ def test_the_only_token_has_no_value(encoder):
 def test_how_texts_are_grouped_does_not_matter(monkeypatch, rows):
     model, batch = small_model(), make_batch(TEXTS, VOCABULARY)
     expected = leave_one_out(model, batch)["leave_one_out"]
-    monkeypatch.setattr(importance, "_ROWS", rows)
+    monkeypatch.setattr(importance, "_TOKENS_AT_ONCE", rows)
     np.testing.assert_allclose(leave_one_out(model, batch)["leave_one_out"], expected, rtol=0, atol=1e-14)
 
 
