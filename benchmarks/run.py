@@ -1,6 +1,6 @@
 """The published algorithms beside the package's, on the same inputs: `python -m benchmarks.run` writes benchmarks/RESULTS.md.
 
-One process, one thread. Each repeat times all algorithms in turn, so that a machine that slows down slows all of them.
+One process, one thread, processor time. Each repeat times all algorithms in turn, so that a machine that slows down slows all.
 """
 
 import argparse
@@ -26,7 +26,7 @@ HEADER = """# Published algorithms and ours
 
 Written by `python -m benchmarks.run`; see `benchmarks/run.py` for what is timed and `benchmarks/published.py` for the baseline.
 Both sides use the same trained model and the same inputs. The baseline runs in batches of 32 sorted by length, as its authors run
-it; ours runs in the package's default batches. Making the batches is not timed, making the result table is.
+it; ours runs in the package's default batches. Times are processor time; making the batches is not timed, our result tables are.
 
 *Encoder pass* is the physical floor of whatever has to read the text: one forward pass of the model, without gradients. Permutation
 and adversary change attention after the encoder has run, so both sides are given its output, and only the experiment is timed.
@@ -47,7 +47,7 @@ class Encoded:
 
 @dataclass
 class Timed:
-    """Seconds of each repeat, and the result of the last."""
+    """Processor seconds of each repeat, and the result of the last."""
 
     function: Callable[[], object]
     seconds: list[float]
@@ -132,7 +132,7 @@ def section(dataset: str, examples, theirs: list[Batch], repeats: int, timed: di
         [
             f"## {dataset}",
             "",
-            f"{len(examples)} test inputs, {tokens:.1f} tokens on average; median of {repeats} repeats. {machine}.",
+            f"{len(examples)} test inputs, {tokens:.1f} tokens on average; median of {repeats} repeat{'s' * (repeats > 1)}. {machine}.",
             "",
             *rows,
             "",

@@ -58,14 +58,16 @@ def _local_runs(model: AttentionClassifier, embedded: torch.Tensor, mask: torch.
     changed = around[:, reach : 3 * reach]
     deleted, place = torch.where((changed >= 0) & (changed < length))
 
+    states = model.encoder(embedded, mask)
+
     def with_gaps(part):
-        whole, local = part(model.encoder(embedded, mask)), part(gaps)
+        whole, local = part(states), part(gaps)
         table = whole[:, None].repeat(1, length + 1, *[1] * (whole.dim() - 1))
         table[:, deleted, changed[deleted, place]] = local[:, deleted, place]
         return table
 
     weight, bias = model.attention.linear()
-    return Runs(with_gaps(lambda states: model.attention.score_of(states @ weight.T + bias)), with_gaps(model.decoder))
+    return Runs(with_gaps(lambda hidden: model.attention.score_of(hidden @ weight.T + bias)), with_gaps(model.decoder))
 
 
 def _bilstm_runs(model: AttentionClassifier, embedded: torch.Tensor, mask: torch.Tensor) -> Runs:
@@ -81,12 +83,13 @@ def _bilstm_runs(model: AttentionClassifier, embedded: torch.Tensor, mask: torch
     hidden, cell, _ = cells.read(inputs)
 
     weight, bias = model.attention.linear()
-    to_projection = _halves(weight)
-    to_contribution = _halves(model.decoder.weight)
-    projections = hidden @ to_projection[:, None]
-    contributions = hidden @ to_contribution[:, None]
-    other_projections = torch.stack([mirrored(side, mirror) for side in projections.flip(0)]) + bias
-    other_contributions = torch.stack([mirrored(side, mirror) for side in contributions.flip(0)]) + model.decoder.bias
+    to_tables = _halves(torch.cat([weight, model.decoder.weight]))  # one product gives projection and contribution
+    halves = hidden @ to_tables[:, None]
+    other_halves = torch.stack([mirrored(side, mirror) for side in halves.flip(0)]) + torch.cat([bias, model.decoder.bias])
+
+    def tables(sums: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        projected, contributions = sums.tensor_split([len(bias)], dim=-1)
+        return model.attention.score_of(projected), contributions
 
     longest, count = mask.shape[1], len(mask)
     scores = hidden.new_zeros(2, longest, longest, count)  # direction, step, deleted token, text
@@ -101,13 +104,10 @@ def _bilstm_runs(model: AttentionClassifier, embedded: torch.Tensor, mask: torch
             now_hidden[:, step - 1], now_cell[:, step - 1] = hidden[:, step - 2, :active], cell[:, step - 2, :active]
         rows = now_hidden[:, :step].flatten(1, 2)
         cells.advance(rows, now_cell[:, :step].flatten(1, 2), inputs[:, step, :active])
-        shape = (2, step, active, -1)
-        projected = (rows @ to_projection).view(shape).add_(other_projections[:, step, None, :active])
-        scores[:, step, :step, :active] = model.attention.score_of(projected)
-        logits[:, step, :step, :active] = (rows @ to_contribution).view(shape).add_(other_contributions[:, step, None, :active])
+        sums = (rows @ to_tables).unflatten(1, (step, active)).add_(other_halves[:, step, None, :active])
+        scores[:, step, :step, :active], logits[:, step, :step, :active] = tables(sums)
 
-    whole_scores = model.attention.score_of(projections[0] + other_projections[0]).T
-    whole_logits = (contributions[0] + other_contributions[0]).transpose(0, 1)
+    whole_scores, whole_logits = tables((halves[0] + other_halves[0]).transpose(0, 1))
     return Runs(
         torch.cat([_both_sides(scores, mirror), whole_scores[:, None]], dim=1),
         torch.cat([_both_sides(logits, mirror), whole_logits[:, None]], dim=1),
