@@ -95,6 +95,12 @@ def test_a_failing_cell_is_shown_and_keeps_the_old_notebook(source, quick_setup)
     assert target.read_text() == "old"
 
 
+def test_an_error_inside_a_widget_is_an_error(source, quick_setup):
+    source.write_text(SOURCE + "\n# %%\nipywidgets.interact(lambda k: 1 / k, k=ipywidgets.fixed(0));\n")
+    with pytest.raises(CellExecutionError, match="ZeroDivisionError"):
+        build_lessons.build(source)
+
+
 def test_tidy_cuts_the_courses_folder(tmp_path):
     cell = new_code_cell("x", outputs=[new_output("stream", text=f"{tmp_path}/data/a.csv in {tmp_path}\n")])
     build_lessons.tidy(cell, tmp_path)

@@ -28,7 +28,7 @@ def execute(notebook: NotebookNode, folder: Path) -> NotebookNode:
     """Run all cells in place, in a fresh kernel started in the folder.
 
     Raises:
-        CellExecutionError: a cell failed; its text holds the cell and the error.
+        CellExecutionError: a cell, or code that a widget ran, failed; its text holds the cell and the error.
     """
     client = NotebookClient(
         notebook,
@@ -36,9 +36,12 @@ def execute(notebook: NotebookNode, folder: Path) -> NotebookNode:
         kernel_name="python3",
         resources={"metadata": {"path": str(folder)}},
         record_timing=False,
-        store_widget_state=False,
     )
     client.execute(env={**os.environ, **lessons.ENVIRONMENT})
+    for widget in client.widget_state.values():
+        for output in widget.get("outputs", ()):
+            if output.output_type == "error":
+                raise CellExecutionError("inside a widget:\n" + "\n".join(output.traceback), output.ename, output.evalue)
     notebook.metadata = nbformat.from_dict(lessons.METADATA)
     return notebook
 

@@ -75,7 +75,7 @@ def measure(notebook: Path) -> Result:
     with PeakMemory() as peak:
         try:
             execute(lessons.read(notebook), notebook.parent)
-        except (CellExecutionError, DeadKernelError, TimeoutError) as problem:
+        except (CellExecutionError, DeadKernelError, TimeoutError, FileNotFoundError) as problem:
             error = str(problem) or type(problem).__name__
     return Result(notebook.stem, time.perf_counter() - started, peak.megabytes, error)
 
