@@ -178,5 +178,6 @@ def _resample(frame: pd.DataFrame, n_resamples: int, seed: int) -> np.ndarray:
 
 
 def _weighted_mean(counts: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """(R, S) counts and (S, K) values to means (R, K), over the values that are there."""
-    return (counts @ np.nan_to_num(values)) / (counts @ ~np.isnan(values))
+    """(R, S) counts and (S, K) values to means (R, K), over the values that are there; nan where none is."""
+    with np.errstate(invalid="ignore"):
+        return (counts @ np.nan_to_num(values)) / (counts @ ~np.isnan(values))
