@@ -215,9 +215,7 @@ def _frame(view: str, summary: str, title: str, advice: str, height: float, afte
     page = escape(_PAGE.format(title=name, scripts=_scripts(), view=view, after=after))
     size = len(page.encode())
     if size > MOST_BYTES:
-        raise ShowError(
-            f"the view would add {size / 1e6:.1f} MB to the notebook, above {MOST_BYTES / 1e6:.0f}: choose fewer layers"
-        )
+        raise ShowError(f"the view would add {size / 1e6:.1f} MB to the notebook, above {MOST_BYTES / 1e6:g}: choose fewer layers")
     box = "background:#fff;color:#000;border:1px solid #ccc;border-radius:6px;padding:10px 14px;margin:4px 0"
     frame = f"width:100%;height:{min(round(height), _TALLEST)}px;border:0;background:#fff;color-scheme:light"
     return HTML(

@@ -55,7 +55,7 @@ def explore_heads(maps: AttentionMaps, *, layer: int = 0, head: int = 0, positio
     page = escape(template.replace("EXPLORER_DATA", json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")))
     if len(page) > MOST_BYTES:
         raise ShowError(
-            f"{len(maps)} texts would add {len(page) / 1e6:.1f} MB to the notebook, above {MOST_BYTES / 1e6:.0f}; show fewer"
+            f"{len(maps)} texts would add {len(page) / 1e6:.1f} MB to the notebook, above {MOST_BYTES / 1e6:g}; show fewer"
         )
     name = escape(title or "Where does each head look?")
     height = min(max(310 + max(12, min(26, 420 // longest)) * longest, 150 + 18 * longest), _TALLEST)

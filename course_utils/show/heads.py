@@ -68,7 +68,7 @@ def head_map(maps: AttentionMaps, layer: int, head: int, *, title: str) -> Figur
     chosen([layer], maps.n_layers, "layer"), chosen([head], maps.n_heads, "head")
     side = min(2.2 + 0.24 * len(tokens), 11)
     fig, axes = plt.subplots(figsize=(side + 1, side))
-    image = axes.imshow(attention[layer, head].detach().cpu(), cmap=WEIGHTS, vmin=0, vmax=1)
+    image = axes.imshow(attention[layer, head].detach().cpu().numpy(), cmap=WEIGHTS, vmin=0, vmax=1)
     axes.set_xticks(range(len(tokens)), tokens, rotation=90)
     axes.set_yticks(range(len(tokens)), tokens)
     axes.xaxis.tick_top()
@@ -166,7 +166,7 @@ def flow_graph(
 
 def _mosaic(axes: Axes, attention: torch.Tensor, names: Sequence[Sequence[tuple[int, int]]]) -> plt.cm.ScalarMappable:
     """Small maps on a grid of unit squares, those of `names` in its rows; a shared scale from 0 to 1."""
-    attention = attention.detach().cpu()
+    attention = attention.detach().cpu().numpy()
     for row, line in enumerate(names):
         for at, (layer, head) in enumerate(line):
             extent = (at + _GAP / 2, at + 1 - _GAP / 2, row + 1 - _GAP / 2, row + _GAP / 2)

@@ -155,8 +155,8 @@ def _grid(table: pd.DataFrame, column: str) -> pd.DataFrame:
     _require(table, ("layer", "head", column))
     twice = table[table.duplicated(["layer", "head"])]
     if not twice.empty:
-        layer, head = twice.iloc[0][["layer", "head"]]
-        raise ShowError(f"head {layer}-{head} has several rows; average them first, for instance with patterns.by_head")
+        name = f"{twice['layer'].iloc[0]}-{twice['head'].iloc[0]}"
+        raise ShowError(f"head {name} has several rows; average them first, for instance with patterns.by_head")
     if not np.isfinite(table[column].astype(float)).any():
         raise ShowError(f"column {column} holds no finite number")
     return table.pivot(index="layer", columns="head", values=column)
