@@ -1,9 +1,25 @@
-"""What a person sees: figures with a text alternative, token heat maps, widgets."""
+"""What a person sees: figures with a text alternative, token heat maps, views of heads, widgets."""
 
-from course_utils.show import plots
+from course_utils.show import heads, layers, plots
+from course_utils.show.bertviz import head_view, model_view, neuron_view
 from course_utils.show.display import show, theme
+from course_utils.show.explorer import explore_heads
 from course_utils.show.geometry import slab
 from course_utils.show.heatmap import attention_pair, heatmap
 from course_utils.show.widgets import move_attention
 
-__all__ = ["attention_pair", "heatmap", "move_attention", "plots", "show", "slab", "theme"]
+__all__ = [
+    "attention_pair",
+    "explore_heads",
+    "head_view",
+    "heads",
+    "heatmap",
+    "layers",
+    "model_view",
+    "move_attention",
+    "neuron_view",
+    "plots",
+    "show",
+    "slab",
+    "theme",
+]
