@@ -132,7 +132,7 @@ def section(dataset: str, examples, theirs: list[Batch], repeats: int, timed: di
         [
             f"## {dataset}",
             "",
-            f"{len(examples)} test inputs, {tokens:.1f} tokens on average; median of {repeats} repeat{'s' * (repeats > 1)}. {machine}.",
+            f"{len(examples)} test inputs, {tokens:.1f} tokens on average; repeats: {repeats}, median shown. {machine}.",
             "",
             *rows,
             "",
