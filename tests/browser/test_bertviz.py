@@ -57,8 +57,12 @@ def test_the_views_draw_their_lines_and_change_with_the_layer_with_the_network_c
     for frame, layers in ((head, ["1", "0"]), (model, []), (neuron, ["0", "1"])):
         assert frame.evaluate("[...document.querySelectorAll('#layer option')].map(option => option.text)") == layers
         assert frame.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)"
-    for name, number in (("head", 0), ("model", 1), ("neuron", 2)):
+    neuron.locator("#collapsed #leftText text.token").nth(4).hover()
+    neuron.locator("#collapsed #leftText .plus-sign").nth(4).click(force=True)
+    assert neuron.evaluate("document.querySelector('#expanded').getAttribute('visibility')") == "visible"
+    for number, (name, frame) in enumerate({"head": head, "model": model, "neuron": neuron}.items()):
         lab.page.locator(".bertviz-view").nth(number).scroll_into_view_if_needed()
+        frame.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         lab.screenshot(f"bertviz_{name}")
 
     opacities = "[...document.querySelectorAll('svg line')].map(line => line.getAttribute('stroke-opacity')).join()"
