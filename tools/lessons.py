@@ -31,6 +31,7 @@ TAGS = {
     "setup": "the setup cell; the build puts it there",
     "nbval-ignore-output": "the output may differ between runs: figures, HTML, widgets, timings",
     "raises-exception": "the cell shows an error on purpose",
+    "exercise": "the cell that holds the student's answer",
     "hide-input": "the website folds the code",
 }
 # How lessons are executed, here and under pytest: without progress bars and network.

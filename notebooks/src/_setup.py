@@ -7,7 +7,10 @@ from pathlib import Path
 if importlib.util.find_spec("google") and importlib.util.find_spec("google.colab"):
     course = Path("course").resolve()
     if not course.exists():
-        subprocess.run(["git", "clone", "--quiet", "--depth=1", "{{repository}}", str(course)], check=True)
+        subprocess.run(
+            ["git", "clone", "--quiet", "--depth=1", "{{repository}}", str(course)],
+            check=True,
+        )
     sys.path.insert(0, str(course))
 
 from course_utils.setup import ready
