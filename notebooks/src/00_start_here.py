@@ -13,7 +13,6 @@
 
 # %%
 import torch
-
 from course_utils import doctor, exercises
 from course_utils.analysis.adversary import exact_attention
 from course_utils.data import load, make_batch
@@ -100,7 +99,9 @@ attention_pair(
 )
 
 # %%
-print(f"before {output.probabilities[0, 1]:.2f}, after {changed.probabilities[0, 1]:.2f}")
+print(
+    f"before {output.probabilities[0, 1]:.2f}, after {changed.probabilities[0, 1]:.2f}"
+)
 print(f"you expected that the prediction {my_guess}")
 
 # %% [markdown]

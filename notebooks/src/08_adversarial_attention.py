@@ -192,9 +192,8 @@ attention_pair(
 # %%
 batches = make_batches(reviews.test, vocabulary)
 everyone = over(adversary.exact, model, batches, eps=0.01)
-print(
-    f"{len(everyone)} sentences, median max-JSD {everyone['max_jsd'].median():.2f} of at most 0.69; your guess was {my_guess}"
-)
+print(f"{len(everyone)} sentences; your guess was {my_guess}")
+print(f"median max-JSD {everyone['max_jsd'].median():.2f} of at most 0.69")
 
 # %% [markdown]
 # The published answer is an optimiser: from five random starts, 500 steps of Adam raise the JSD under a penalty for changing the
@@ -259,29 +258,24 @@ assert 0.30 < paired["500-step optimiser"].median() < 0.45
 # not provide *the* explanation of a prediction. Their figures, read off the plots in their repository, are for a tolerance of 0.05.
 
 # %% tags=["nbval-ignore-output"]
-at_paper_eps = (
-    over(adversary.exact, model, batches, eps=0.05)
-    .groupby("predicted_class")["max_jsd"]
-    .median()
-)
-optimiser = (
-    over(adversary.published, model, sample, eps=0.05)
-    .groupby("predicted_class")["max_jsd"]
-    .median()
-)
-pd.DataFrame(
-    {
-        "paper: SST, optimiser": [0.49, 0.50],
-        "ours: Rotten Tomatoes, optimiser": optimiser.round(2).tolist(),
-        "ours: Rotten Tomatoes, exact": at_paper_eps.round(2).tolist(),
-    },
-    index=pd.Index(reviews.classes, name="median max-JSD by predicted class"),
-)
+rows = {"paper, SST, optimiser, eps 0.05": [0.49, 0.50]}
+optimised = both[both["method"] != "exact"]
+rows["ours, optimiser, eps 0.01"] = optimised.groupby("predicted_class")[
+    "max_jsd"
+].median()
+for tolerance in (0.01, 0.05):
+    frame = over(adversary.exact, model, batches, eps=tolerance)
+    rows[f"ours, exact, eps {tolerance}"] = frame.groupby("predicted_class")[
+        "max_jsd"
+    ].median()
+claim = pd.DataFrame(rows, index=[0, 1]).T.round(2)
+claim.columns = pd.Index(reviews.classes, name="median max-JSD, predicted")
+claim
 
 # %% [markdown]
-# Our run of the optimiser stays somewhat below the paper's figures. SST is another selection of sentences from the same reviews, and
-# their word vectors and number of training steps differ from ours, so equality is not to be expected. The exact answer lies far
-# above both: the paper *understated* how far attention can move.
+# Our run of the optimiser stays somewhat below the paper's figures. SST is another selection of sentences from the same reviews, the
+# word vectors and the number of epochs differ, and the paper accepts a larger change; equality is not to be expected. The exact answer lies
+# far above both at either tolerance: the paper *understated* how far attention can move.
 #
 # ### What else could explain it?
 #
