@@ -17,7 +17,7 @@ from course_utils import doctor, exercises
 from course_utils.analysis.adversary import exact_attention
 from course_utils.data import load, make_batch
 from course_utils.models import load_checkpoint
-from course_utils.show import attention_pair, heatmap
+from course_utils.show import counterfactual, heatmap
 
 ex = exercises.load("00")
 
@@ -65,7 +65,7 @@ print(f"c = 0.1 * 0 + 0.8 * 2 + 0.1 * (-1) = {alpha @ h:.1f}")
 reviews = load("rotten_tomatoes")
 model, vocabulary = load_checkpoint("rotten_tomatoes-bilstm-additive")
 batch = make_batch(
-    [e for e in reviews.test if e.text.startswith("the film is insightful")], vocabulary
+    ["the film is insightful about kissinger's background and history ."], vocabulary
 )
 with torch.no_grad():
     output = model(batch)
@@ -84,24 +84,13 @@ heatmap(
 
 # %% tags=["nbval-ignore-output"]
 other = exact_attention(output.attention, output.token_logits, batch.mask, eps=0.01)
-with torch.no_grad():
-    changed = model(batch, attention=other.attention.float())
-attention_pair(
-    batch.tokens[0],
-    output.attention[0],
-    other.attention[0],
-    probabilities=(
-        output.probabilities[0, 1].item(),
-        changed.probabilities[0, 1].item(),
-    ),
-    jsd=other.jsd[0].item(),
-    class_name="positive",
-)
+counterfactual(model, batch, other.attention, classes=reviews.classes)
 
 # %%
-print(
-    f"before {output.probabilities[0, 1]:.2f}, after {changed.probabilities[0, 1]:.2f}"
-)
+with torch.no_grad():
+    changed = model(batch, attention=other.attention.float())
+before, after = output.probabilities[0, 1], changed.probabilities[0, 1]
+print(f"before {before:.2f}, after {after:.2f}")
 print(f"you expected that the prediction {my_guess}")
 
 # %% [markdown]

@@ -14,6 +14,7 @@
 
 # %%
 import time
+from itertools import permutations
 
 import pandas as pd
 import torch
@@ -22,7 +23,7 @@ from course_utils.analysis import adversary, over
 from course_utils.analysis.distances import jsd
 from course_utils.data import load, make_batch, make_batches
 from course_utils.models import load_checkpoint
-from course_utils.show import attention_pair, move_attention, plots, show, slab
+from course_utils.show import counterfactual, move_attention, plots, show, slab
 
 ex = exercises.load("08")
 
@@ -85,27 +86,19 @@ print(f"the average log odds must stay between {low:.3f} and {high:.3f}")
 # So the furthest attention with the same prediction uses *at most two words*, and we find it by trying all of them.
 
 # %%
-candidates = []
+rows = []
 for wall in (low, high):
-    for i in range(4):
-        for j in range(4):
-            if v[i] < wall < v[j]:
-                q = torch.zeros(4, dtype=torch.float64)
-                q[i] = (v[j] - wall) / (v[j] - v[i])
-                q[j] = 1 - q[i]
-                candidates.append(
-                    (
-                        words[i],
-                        words[j],
-                        q[i].item(),
-                        (q @ v).sigmoid().item(),
-                        jsd(q, alpha).item(),
-                    )
-                )
-table = pd.DataFrame(
-    candidates, columns=["first", "second", "weight on first", "probability", "JSD"]
-)
-table.sort_values("JSD", ascending=False).round(3).head(4)
+    for i, j in permutations(range(4), 2):
+        if v[i] < wall < v[j]:
+            weight = (v[j] - wall) / (v[j] - v[i])
+            q = torch.zeros(4, dtype=torch.float64)
+            q[i], q[j] = weight, 1 - weight
+            numbers = weight, torch.sigmoid(q @ v), jsd(q, alpha)
+            rows.append([words[i], words[j], *map(float, numbers)])
+
+columns = ["first", "second", "weight on first", "probability", "JSD"]
+table = pd.DataFrame(rows, columns=columns).sort_values("JSD", ascending=False)
+table.round(3).head(4)
 
 # %% [markdown]
 # No word lies in the interval by itself, so the answer is the pair at the top. Look at the first column: every pair that keeps this
@@ -114,15 +107,10 @@ table.sort_values("JSD", ascending=False).round(3).head(4)
 # The package does the same for a batch of texts at once, and must agree.
 
 # %%
-by_package = adversary.exact_attention(
-    alpha[None], v[None], torch.ones(1, 4, dtype=torch.bool), eps
-)
-print(
-    {
-        word: round(weight, 3)
-        for word, weight in zip(words, by_package.attention[0].tolist(), strict=True)
-    }
-)
+mask = torch.ones(1, 4, dtype=torch.bool)
+by_package = adversary.exact_attention(alpha[None], v[None], mask, eps)
+for word, weight in zip(words, by_package.attention[0], strict=True):
+    print(f"{word:5} {weight:.3f}")
 print(f"JSD {by_package.jsd[0]:.3f}, by hand {table['JSD'].max():.3f}")
 assert abs(by_package.jsd[0] - table["JSD"].max()) < 1e-9
 
@@ -155,28 +143,18 @@ print(reviews)
 # Take a sentence that the model finds positive for a reason that looks good: nearly all attention is on *insightful*.
 
 # %% tags=["nbval-ignore-output"]
-text = next(
-    example.text
-    for example in reviews.test
-    if example.text.startswith("the film is insightful")
-)
+text = "the film is insightful about kissinger's background and history ."
 sentence = make_batch([text], vocabulary)
 with torch.no_grad():
     output = model(sentence)
 found = adversary.exact_attention(
     output.attention, output.token_logits, sentence.mask, eps
 )
-counterfactual = model(sentence, attention=found.attention.float())
-attention_pair(
-    sentence.tokens[0],
-    output.attention[0],
-    found.attention[0],
-    probabilities=(
-        output.probabilities[0, 1].item(),
-        counterfactual.probabilities[0, 1].item(),
-    ),
-    jsd=found.jsd[0].item(),
-    class_name="positive",
+counterfactual(
+    model,
+    sentence,
+    found.attention,
+    classes=reviews.classes,
     name="the exact adversary",
 )
 
@@ -197,39 +175,36 @@ print(f"median max-JSD {everyone['max_jsd'].median():.2f} of at most 0.69")
 
 # %% [markdown]
 # The published answer is an optimiser: from five random starts, 500 steps of Adam raise the JSD under a penalty for changing the
-# prediction. We run both on the same 200 sentences, drawn at random.
+# prediction. We run both on the same 200 sentences, drawn at random, and time both from text to table.
 
 # %% tags=["nbval-ignore-output"]
-chosen = torch.randperm(len(reviews.test), generator=torch.Generator().manual_seed(0))[
-    :200
-].tolist()
+generator = torch.Generator().manual_seed(0)
+chosen = torch.randperm(len(reviews.test), generator=generator)[:200]
 sample = make_batches([reviews.test[i] for i in chosen], vocabulary)
 
-results, seconds = [], {}
-for name, method in (
-    ("exact", adversary.exact),
-    ("500-step optimiser", adversary.published),
-):
+
+def timed(experiment):
     start = time.perf_counter()
-    results.append(over(method, model, sample, eps=0.01).assign(method=name))
-    seconds[name] = time.perf_counter() - start
-both = pd.concat(results, ignore_index=True)
+    result = experiment()
+    return result, 1000 * (time.perf_counter() - start) / 200
 
-start = time.perf_counter()
+
 with torch.no_grad():
-    for batch in sample:
-        model(batch)
-encoder_pass = time.perf_counter() - start
+    _, encoder_pass = timed(lambda: [model(batch) for batch in sample])
+exact, exact_time = timed(lambda: over(adversary.exact, model, sample, eps=0.01))
+published, published_time = timed(
+    lambda: over(adversary.published, model, sample, eps=0.01)
+)
 
+both = pd.concat(
+    [exact.assign(method="exact"), published.assign(method="500-step optimiser")],
+    ignore_index=True,
+)
 summary = both.groupby("method", sort=False)["max_jsd"].describe()
 summary = summary[["25%", "50%", "75%", "max"]].round(3)
-summary["ms a sentence"] = [
-    1000 * (seconds[name] - encoder_pass) / 200 for name in summary.index
-]
-print(
-    f"one pass through the encoder, which both need: {1000 * encoder_pass / 200:.2f} ms a sentence"
-)
-summary.round(3)
+summary["ms a sentence"] = [round(exact_time, 2), round(published_time, 2)]
+print(f"of this, the pass through the encoder: {encoder_pass:.2f} ms a sentence")
+summary
 
 # %% tags=["nbval-ignore-output"]
 figure = plots.max_jsd(both, reviews.classes)
@@ -257,20 +232,23 @@ assert 0.30 < paired["500-step optimiser"].median() < 0.45
 # Jain & Wallace (2019, section 4.2.2) report that for most inputs such an attention exists, and conclude that attention weights do
 # not provide *the* explanation of a prediction. Their figures, read off the plots in their repository, are for a tolerance of 0.05.
 
+
 # %% tags=["nbval-ignore-output"]
-rows = {"paper, SST, optimiser, eps 0.05": [0.49, 0.50]}
-optimised = both[both["method"] != "exact"]
-rows["ours, optimiser, eps 0.01"] = optimised.groupby("predicted_class")[
-    "max_jsd"
-].median()
-for tolerance in (0.01, 0.05):
-    frame = over(adversary.exact, model, batches, eps=tolerance)
-    rows[f"ours, exact, eps {tolerance}"] = frame.groupby("predicted_class")[
-        "max_jsd"
-    ].median()
-claim = pd.DataFrame(rows, index=[0, 1]).T.round(2)
-claim.columns = pd.Index(reviews.classes, name="median max-JSD, predicted")
-claim
+def by_class(frame):
+    return frame.groupby("predicted_class")["max_jsd"].median().tolist()
+
+
+at_paper_eps = over(adversary.exact, model, batches, eps=0.05)
+claim = pd.DataFrame(
+    {
+        "paper, SST, optimiser, eps 0.05": [0.49, 0.50],
+        "ours, optimiser, eps 0.01": by_class(published),
+        "ours, exact, eps 0.01": by_class(everyone),
+        "ours, exact, eps 0.05": by_class(at_paper_eps),
+    },
+    index=pd.Index(reviews.classes, name="median max-JSD, predicted"),
+)
+claim.T.round(2)
 
 # %% [markdown]
 # Our run of the optimiser stays somewhat below the paper's figures. SST is another selection of sentences from the same reviews, the
@@ -283,13 +261,12 @@ claim
 # Is this why attention can move? The "average" encoder is the control. There a state knows its own word and nothing else.
 
 # %%
-control, control_vocabulary = load_checkpoint("rotten_tomatoes-average-additive")
+control, words_known = load_checkpoint("rotten_tomatoes-average-additive")
 unmixed = over(
-    adversary.exact, control, make_batches(reviews.test, control_vocabulary), eps=0.01
+    adversary.exact, control, make_batches(reviews.test, words_known), eps=0.01
 )
-print(
-    f"median max-JSD, BiLSTM {everyone['max_jsd'].median():.2f}, no mixing at all {unmixed['max_jsd'].median():.2f}"
-)
+print(f"median max-JSD with a BiLSTM       {everyone['max_jsd'].median():.2f}")
+print(f"median max-JSD with no mixing      {unmixed['max_jsd'].median():.2f}")
 
 # %% [markdown]
 # Without any mixing the maximum is nearly as high. So mixing is not the main reason. Geometry is: among twenty words there is almost
@@ -311,17 +288,11 @@ hard = make_batch([reviews.test[lowest["input"].iloc[0]]], vocabulary)
 with torch.no_grad():
     output = model(hard)
 found = adversary.exact_attention(output.attention, output.token_logits, hard.mask, eps)
-counterfactual = model(hard, attention=found.attention.float())
-attention_pair(
-    hard.tokens[0],
-    output.attention[0],
-    found.attention[0],
-    probabilities=(
-        output.probabilities[0, 1].item(),
-        counterfactual.probabilities[0, 1].item(),
-    ),
-    jsd=found.jsd[0].item(),
-    class_name="positive",
+counterfactual(
+    model,
+    hard,
+    found.attention,
+    classes=reviews.classes,
     name="the furthest attention that exists",
 )
 
@@ -425,12 +396,8 @@ with torch.no_grad():
                 float(least_weight(logits[row, :length], top, lows[row], highs[row]))
             )
 needed = pd.Series(needed)
-print(
-    f"the top word cannot be done without:        {(needed > 0).mean():.0%} of sentences"
-)
-print(
-    f"it must keep more than half of all weight:  {(needed > 0.5).mean():.0%} of sentences"
-)
+print(f"the top word has to keep some weight: {(needed > 0).mean():.0%} of sentences")
+print(f"more than half of all the attention:  {(needed > 0.5).mean():.0%} of sentences")
 
 # %%
 ex.progress()
