@@ -162,7 +162,8 @@ def pinned(report: dict) -> list[str]:
 
 def lab(_: list[str]) -> int:
     first = next(iter(sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))), ROOT / "notebooks")
-    return call(python(), "-m", "jupyter", "lab", str(first))
+    as_root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []  # a container
+    return call(python(), "-m", "jupyter", "lab", *as_root, str(first))
 
 
 def test(_: list[str]) -> int:
