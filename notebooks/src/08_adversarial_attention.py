@@ -419,7 +419,7 @@ ex.progress()
 # - That other weights would give the same prediction does not show that *these* weights did not produce it. They did. The question
 #   is whether they are the only account.
 # - One model, one seed, sentences of about twenty words. Lesson 09 varies the seed.
-# - Two-word attention is an extreme point, not a typical one; most attentions with the same prediction lie between.
+# - Two-word attention is an extreme point. How a typical attention with the same prediction looks is not asked here.
 
 # %% [markdown]
 # ## Further reading

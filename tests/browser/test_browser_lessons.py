@@ -16,6 +16,6 @@ def test_lesson_08_runs_and_its_widget_answers_a_click(lab):
     before = widget.inner_html()
     button.click()
     lab.page.wait_for_timeout(1000)
-    assert widget.inner_html() != before
+    lab.page.wait_for_function("([element, html]) => element.innerHTML !== html", arg=[widget.element_handle(), before])
     assert "the same prediction" in widget.inner_text()
     lab.screenshot("lesson_08_widget")
