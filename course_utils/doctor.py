@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
-from importlib import metadata
 
 from packaging.requirements import Requirement
 
@@ -92,11 +91,11 @@ def _python() -> list[Check]:
 
 
 def _packages() -> list[Check]:
-    from course_utils.setup import requirements
+    from course_utils.setup import installed_version, requirements
 
     checks = []
     for wanted in requirements():
-        found = _installed(wanted.name)
+        found = installed_version(wanted.name)
         fix = "" if found and wanted.specifier.contains(found, prereleases=True) else f"pip install '{_plain(wanted)}'"
         if fix or wanted.name in {"numpy", "transformers"}:
             checks.append(Check(wanted.name, found or "not installed", fix, required=wanted.name not in OPTIONAL))
@@ -159,13 +158,6 @@ def _network() -> list[Check]:
     except OSError as error:
         return [Check("network", f"the hub does not answer ({error})", "needed only for load_hub and hub models", required=False)]
     return [Check("network", "the hub answers")]
-
-
-def _installed(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _plain(requirement: Requirement) -> str:

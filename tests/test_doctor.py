@@ -27,7 +27,7 @@ def test_a_missing_package_and_a_wrong_numpy(monkeypatch, capsys):
             raise metadata.PackageNotFoundError(name)
         return "1.26.4" if name == "numpy" else version(name)
 
-    monkeypatch.setattr(doctor.metadata, "version", broken)
+    monkeypatch.setattr(metadata, "version", broken)
     fixes = lines_to_mend(doctor.examine())
     assert fixes["captum"].startswith("pip install 'captum") and fixes["numpy"].startswith("pip install 'numpy>=2")
     assert main(["doctor"]) == 1
