@@ -120,6 +120,30 @@ def test_the_table_does_not_depend_on_batching_or_order(encoder):
     assert np.allclose(frame.query("input == 2")["sparse"], alone["sparse"].flatten())
 
 
+def test_without_special_tokens_the_rest_is_all_there_is():
+    matrix = [[1, 0, 0, 0, 0], [0.5, 0, 0.25, 0, 0.25], [0.25, 0.25, 0.25, 0.25, 0], [1, 0, 0, 0, 0], [0, 0, 0, 0, 1]]
+    maps = AttentionMaps.from_matrix(torch.tensor(matrix, dtype=torch.float64), ["[CLS]", "good", "bad", "film", "[SEP]"])
+    alone = maps.without_special()
+    third = 1 / 3
+    expected = torch.tensor([[0, 1, 0], [third, third, third], [third, third, third]], dtype=torch.float64)
+    assert torch.allclose(alone.attention[0, 0, 0], expected) and alone.tokens == (("good", "bad", "film"),)
+    assert score(alone)["sparse"].item() == pytest.approx(third) and score(alone)["separator"].item() == 0
+    assert score(alone)["next"].item() == pytest.approx((1 + third) / 2)
+
+
+def test_leaving_out_special_tokens_does_not_depend_on_padding(encoder):
+    frame = patterns(encoder, TEXTS, leave_out_special=True)
+    pd.testing.assert_frame_equal(frame, patterns(encoder, TEXTS, leave_out_special=True, token_budget=10), atol=1e-9)
+    maps = encoder.attend(TEXTS)
+    alone = maps.without_special()
+    for row in range(len(TEXTS)):
+        length = int(alone.lengths[row])
+        one = alone.one(row).attention
+        assert torch.allclose(one.sum(-1), torch.ones_like(one[..., 0])) and len(alone.tokens[row]) == length
+        assert not alone.attention[row, ..., length:].any() and not alone.attention[row, ..., length:, :].any()
+        assert not alone.causal or not one.triu(1).any()
+
+
 def test_summaries(encoder):
     frame = patterns(encoder, TEXTS)
     heads = by_head(frame)

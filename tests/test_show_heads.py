@@ -11,7 +11,7 @@ from course_utils.analysis import clustering, contribution, patterns
 from course_utils.errors import ShowError
 from course_utils.models import load_encoder
 from course_utils.show.heads import dendrogram, flow_graph, head_grid, head_map
-from course_utils.show.layers import by_layer, layer_head, lines_by_layer, weight_and_contribution
+from course_utils.show.layers import by_layer, layer_head, lines_by_layer, place_or_words, weight_and_contribution
 
 TITLE = "What it shows"
 
@@ -117,6 +117,19 @@ def test_weight_and_contribution_have_a_panel_each(encoder):
         "length of a value (word = 1)",
     ]
     assert fig.get_suptitle() == TITLE
+
+
+def test_a_point_is_a_head_and_those_that_follow_places_are_named():
+    rows = [(0, 0, 1.0, 0.25), (0, 0, 0.5, 0.25), (0, 1, 0.5, 1.0), (1, 0, 0.5, 0.4), (1, 1, 0.4, 0.9)]
+    frame = pd.DataFrame(rows, columns=["layer", "head", "same_place", "same_words"])
+    axes = place_or_words(frame, named=2, title=TITLE).axes[0]
+    points = np.asarray(axes.collections[0].get_offsets())
+    np.testing.assert_allclose(points, [[0.75, 0.25], [0.5, 1.0], [0.5, 0.4], [0.4, 0.9]])
+    assert [text.get_text() for text in axes.texts][:2] == ["0-0", "1-0"] and axes.get_title(loc="left") == TITLE
+    with pytest.raises(ShowError, match="same_words"):
+        place_or_words(frame.drop(columns="same_words"), title=TITLE)
+    with pytest.raises(ShowError, match="9 layers"):
+        place_or_words(pd.DataFrame({"layer": range(9), "head": 0, "same_place": 1.0, "same_words": 1.0}), title=TITLE)
 
 
 def test_the_maps_stand_in_the_trees_order(encoder, maps):

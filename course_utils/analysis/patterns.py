@@ -84,15 +84,25 @@ def _mean_over(judges: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
 
 
 def patterns(
-    encoder: Encoder, texts: Sequence[str], *, token_budget: int = 2048, max_tokens: int = 512, progress: bool = False
+    encoder: Encoder,
+    texts: Sequence[str],
+    *,
+    leave_out_special: bool = False,
+    token_budget: int = 2048,
+    max_tokens: int = 512,
+    progress: bool = False,
 ) -> pd.DataFrame:
     """The scores of every head on every text of a corpus; maps are scored batch by batch and dropped.
 
+    Args:
+        leave_out_special: attention to [CLS] and [SEP] is dropped and the rest of each row made to sum to 1 again, before it is
+            scored; `first` is then the text's first token.
     Returns:
         one row a text and head: `input`, `layer`, `head` (from 0), and the columns of `score`.
     """
     parts = []
     for maps in encoder.stream(texts, token_budget=token_budget, max_tokens=max_tokens, progress=progress):
+        maps = maps.without_special() if leave_out_special else maps
         scores = {name: values.flatten().cpu().numpy() for name, values in score(maps).items()}
         inputs, layers, heads = np.indices(maps.attention.shape[:3]).reshape(3, -1)
         parts.append(pd.DataFrame({"input": maps.index.cpu().numpy()[inputs], "layer": layers, "head": heads} | scores))

@@ -128,3 +128,34 @@ class AttentionMaps(Pieces):
             attention=attention,
             causal=self.causal,
         )
+
+    def without_special(self) -> "AttentionMaps":
+        """The tokens of the text alone: [CLS] and [SEP] go as queries and as keys, and the rest of each row sums to 1 again.
+
+        A row with no weight on the text is spread evenly over what it can see. `hidden` and `values` are left out.
+        """
+        keep = self.mask & ~self.special
+        order = (~keep).int().argsort(dim=1, stable=True)[:, : int(keep.sum(1).max())]  # kept tokens first, in their order
+        mask, word_ids = keep.gather(1, order), self.word_ids.gather(1, order)
+        rows = order[:, None, None, :, None].expand(-1, self.n_layers, self.n_heads, -1, self.attention.shape[-1])
+        attention = self.attention.gather(3, rows)
+        attention = attention.gather(4, order[:, None, None, None].expand(*attention.shape[:4], -1))
+        visible = mask[:, :, None] & mask[:, None, :]
+        visible = (visible.tril() if self.causal else visible)[:, None, None]
+        tiny = torch.finfo(attention.dtype).tiny
+        attention = (attention + tiny) * visible
+        return AttentionMaps(
+            ids=self.ids.gather(1, order).masked_fill(~mask, 0),
+            mask=mask,
+            special=~mask,
+            separator=torch.zeros_like(mask),
+            word_ids=word_ids.masked_fill(~mask, -1),
+            word_texts=self.word_texts,
+            tokens=tuple(
+                tuple(token for token, flag in zip(tokens, flags, strict=False) if not flag)
+                for tokens, flags in zip(self.tokens, self.special.tolist(), strict=True)
+            ),
+            index=self.index,
+            attention=attention / attention.sum(-1, keepdim=True).clamp(min=tiny),
+            causal=self.causal,
+        )

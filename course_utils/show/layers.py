@@ -136,6 +136,49 @@ def weight_and_contribution(frame: pd.DataFrame, *, title: str) -> Figure:
     return fig
 
 
+@theme()
+def place_or_words(frame: pd.DataFrame, *, named: int = 6, title: str) -> Figure:
+    """How far each head's map stays in place, and how far it goes with the words, when words are shuffled; a point is a head.
+
+    Args:
+        frame: as `analysis.reordering.follow` gives: `layer`, `head`, `same_place`, `same_words`, any number of rows a head.
+        named: how many heads get their name (layer-head): those that lean most to places.
+        title: the finding.
+    Raises:
+        ShowError: a column is missing, or there are too many layers.
+    """
+    _require(frame, ("layer", "head", "same_place", "same_words"))
+    heads = frame.groupby(["layer", "head"], as_index=False)[["same_place", "same_words"]].mean()
+    count = heads["layer"].nunique()
+    if count > len(_MARKERS):
+        raise ShowError(f"{count} layers are too many marks to tell apart; keep at most {len(_MARKERS)} of the table's layers")
+    fig, axes = plt.subplots(figsize=(6.6, 5))
+    axes.axline((0, 0), slope=1, color="#777777", linestyle="--", linewidth=1, zorder=0)
+    marks = {"palette": sns.color_palette("cividis_r", count), "markers": list(_MARKERS[:count]), "edgecolor": "black", "s": 60}
+    sns.scatterplot(heads, x="same_place", y="same_words", hue="layer", style="layer", legend="full", ax=axes, **marks)
+    lean = (heads["same_words"] - heads["same_place"]).nsmallest(named).index
+    for head in heads.loc[lean].itertuples():
+        axes.annotate(
+            f"{head.layer}-{head.head}",
+            (head.same_place, head.same_words),
+            xytext=(6, 4),
+            textcoords="offset points",
+            fontsize="small",
+        )
+    axes.set(
+        xlim=(0, 1.05),
+        ylim=(0, 1.05),
+        aspect="equal",
+        xlabel="agreement at the same places",
+        ylabel="agreement of the same words",
+        title=title,
+    )
+    axes.text(0.03, 0.98, "follows words", va="top", color="#444444")
+    axes.text(1.02, 0.03, "follows places", ha="right", color="#444444")
+    sns.move_legend(axes, "upper left", bbox_to_anchor=(1, 1))
+    return fig
+
+
 def _lines(axes: Axes, frame: pd.DataFrame, column: str, group: str | None, order: Sequence[str] | None = None) -> None:
     groups = 1 if group is None else frame[group].nunique()
     if groups > len(_MARKERS):
