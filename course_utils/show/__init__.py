@@ -3,6 +3,7 @@
 from course_utils.show import heads, layers, plots
 from course_utils.show.bertviz import head_view, model_view, neuron_view
 from course_utils.show.counterfactual import counterfactual
+from course_utils.show.curves import curves
 from course_utils.show.display import show, theme
 from course_utils.show.explorer import explore_heads
 from course_utils.show.geometry import slab
@@ -12,6 +13,7 @@ from course_utils.show.widgets import move_attention
 __all__ = [
     "attention_pair",
     "counterfactual",
+    "curves",
     "explore_heads",
     "head_view",
     "heads",
