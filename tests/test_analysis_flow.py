@@ -3,6 +3,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.stats import spearmanr
 from tiny import TEXTS, save_bert, save_gpt2
 
 from course_utils.analysis.flow import (
@@ -138,7 +139,7 @@ def test_blank_out_with_a_readout_of_ones_own(encoder):
 def test_agreement_table(encoder):
     frame = agreement_with_blank_out(encoder, [*TEXTS, "good"], query="last")
     assert list(frame.columns) == ["input", "layer", "method", "spearman"]
-    assert len(frame) == 7 * 2 * 4 and frame["spearman"].abs().max() <= 1
+    assert len(frame) == 7 * 2 * 5 and frame["spearman"].abs().max() <= 1
     alone = agreement_with_blank_out(encoder, [TEXTS[4]], query="last")
     assert np.allclose(frame.query("input == 4")["spearman"], alone["spearman"], equal_nan=True)
     pd.testing.assert_frame_equal(
@@ -148,6 +149,43 @@ def test_agreement_table(encoder):
     if encoder.attend(TEXTS).causal:
         with pytest.raises(AnalysisError, match="query='last'"):
             agreement_with_blank_out(encoder, TEXTS, query="first")
+
+
+def test_agreement_without_special_tokens_is_that_of_the_smaller_network(encoder):
+    if encoder.attend(TEXTS).causal:
+        pytest.skip("no special tokens")
+    text = TEXTS[1]
+    maps = encoder.attend([text])
+    words = mean_heads(maps)[0, :, 1:-1, 1:-1]
+    query = torch.full((words.shape[-1],), 1 / words.shape[-1], dtype=words.dtype)
+    importance = blank_out(encoder, maps)[0, 1:-1]
+    frame = agreement_with_blank_out(encoder, [text], special=False)
+    shown = frame.set_index(["method", "layer"])["spearman"]
+    rolled = query @ rollout(words)
+    for layer in range(2):
+        assert shown["rollout", layer] == pytest.approx(spearmanr(rolled[layer], importance).statistic)
+        flowed = max_flow(with_residual(words, 0), query, layer=layer)
+        assert shown["flow", layer] == pytest.approx(spearmanr(flowed, importance).statistic)
+    with pytest.raises(AnalysisError, match="query='mean'"):
+        agreement_with_blank_out(encoder, [text], special=False, query="first")
+
+
+def test_agreement_with_a_readout_is_with_that_importance(encoder):
+    def readout(states, pieces):
+        return states[torch.arange(len(pieces)), pieces.lengths - 1, :1]
+
+    frame = agreement_with_blank_out(encoder, [TEXTS[0]], query="last", readout=readout, flow=False)
+    maps = encoder.attend([TEXTS[0]])
+    importance = blank_out(encoder, maps, readout=readout)[0]
+    keep = ~importance.isnan()
+    expected = spearmanr(mean_heads(maps)[0, 0, -1][keep], importance[keep]).statistic
+    assert frame.query("method == 'raw' and layer == 0")["spearman"].item() == pytest.approx(expected)
+
+
+def test_blank_out_with_another_token(encoder):
+    pieces = encoder.pieces([TEXTS[1]])
+    same = blank_out(encoder, pieces, blank=int(pieces.ids[0, 3]))
+    assert same[0, 3] < 1e-12 and (same[0, 1:3] > 1e-6).all()
 
 
 def test_a_network_that_only_copies_makes_blank_out_and_rollout_agree(encoder):

@@ -110,20 +110,28 @@ Readout = Callable[[torch.Tensor, Pieces], torch.Tensor]
 
 
 def blank_out(
-    encoder: Encoder, pieces: Pieces, *, query: str = "mean", readout: Readout | None = None, token_budget: int = 8192
+    encoder: Encoder,
+    pieces: Pieces,
+    *,
+    query: str = "mean",
+    readout: Readout | None = None,
+    blank: int | None = None,
+    token_budget: int = 8192,
 ) -> torch.Tensor:
     """How far the output moves when a token is replaced by [MASK] (or the unknown token, for a model without a mask).
 
     Args:
         query: where the output state is read, as in `query_weights`.
         readout: from last states (B, T, H) and pieces to (B, R), in place of `query`: a classifier's probabilities, for instance.
+        blank: the number of another token to put in each token's place.
         token_budget: most tokens in one forward pass.
     Returns:
         (B, T), the Euclidean distance between the two outputs; nan at special tokens and padding.
     Raises:
         AnalysisError: the tokenizer has neither a mask nor an unknown token.
     """
-    blank = encoder.tokenizer.mask_token_id if encoder.tokenizer.mask_token_id is not None else encoder.tokenizer.unk_token_id
+    known = (blank, encoder.tokenizer.mask_token_id, encoder.tokenizer.unk_token_id)
+    blank = next((number for number in known if number is not None), None)
     if blank is None:
         raise AnalysisError("the tokenizer has neither a mask token nor an unknown token to put in a token's place")
     rows, columns = (pieces.mask & ~pieces.special).nonzero(as_tuple=True)
@@ -152,40 +160,54 @@ def _outputs(
 
 
 def agreement_with_blank_out(
-    encoder: Encoder, texts: Sequence[str], *, query: str = "mean", flow: bool = True, progress: bool = False
+    encoder: Encoder,
+    texts: Sequence[str],
+    *,
+    query: str = "mean",
+    readout: Readout | None = None,
+    special: bool = True,
+    flow: bool = True,
+    progress: bool = False,
 ) -> pd.DataFrame:
     """Do raw attention, rollout and flow rank tokens as blanking them out does (Abnar & Zuidema 2020, table 1)? Layer by layer.
 
-    Blank-out importance is one ranking a text; each method has one a layer, read from that layer down to the input ("raw": from
-    that layer only). Special tokens are left out of the rankings.
+    Blank-out importance is one ranking a text; each method has one a layer, read from that layer down to the input ("raw" and
+    "norm": from that layer only). Special tokens are left out of the rankings.
 
     Args:
         query: where the output is read, as in `query_weights`. A causal model's output is its "last" token's.
+        readout: what blanking out is measured by, as in `blank_out`; attention is still read at `query`.
+        special: whether [CLS] and [SEP] are part of the networks. Without them each row is divided by what is left of its sum.
         flow: whether to compute flows, one maximum flow a token and layer.
     Returns:
-        one row a text, layer and method: `input`, `layer`, `method` ("raw", "rollout", "norm rollout" with the weights of
-        `norm_weights`, "flow"), `spearman` in [-1, 1], nan where a text has fewer than 3 tokens or a ranking is constant.
+        one row a text, layer and method: `input`, `layer`, `method` ("raw", "norm" for the weights of `norm_weights`, "rollout",
+        "norm rollout", "flow"), `spearman` in [-1, 1], nan where a text has fewer than 3 tokens or a ranking is constant.
+    Raises:
+        AnalysisError: the output is read at a token that sees nothing else, or that is left out.
     """
+    if not special and query != "mean":
+        raise AnalysisError(f"without special tokens the output cannot be read at the {query!r} token; use query='mean'")
     rows = []
     for maps in encoder.stream(texts, states=True, progress=progress):
         if maps.causal and query == "first":
             raise AnalysisError("the first token of a causal model sees only itself; use query='last'")
-        importance = blank_out(encoder, maps, query=query).cpu().numpy()
-        targets = query_weights(maps, query).to(maps.attention)
-        raw = mean_heads(maps)
-        networks = {"raw": raw, "rollout": rollout(raw), "norm rollout": rollout(norm_weights(encoder, maps))}
-        read = {name: torch.einsum("bq,blqk->blk", targets, weights).cpu().numpy() for name, weights in networks.items()}
+        importance = blank_out(encoder, maps, query=query, readout=readout).cpu().numpy()
+        kept = maps.mask if special else maps.mask & ~maps.special
+        targets = query_weights(maps, query).to(maps.attention) * kept
+        raw, norm = mean_heads(maps), norm_weights(encoder, maps)
         for row, position in enumerate(maps.index.tolist()):
-            length, words = int(maps.lengths[row]), ~np.isnan(importance[row])
+            nodes = kept[row].nonzero()[:, 0]
+            known = importance[row, nodes.cpu().numpy()]
+            words = ~np.isnan(known)
+            target = targets[row, nodes] / targets[row, nodes].sum()
+            ours, theirs = (with_residual(weights[row][:, nodes][:, :, nodes], 0) for weights in (raw, norm))
+            networks = {"raw": ours, "norm": theirs, "rollout": rollout(ours), "norm rollout": rollout(theirs)}
+            read = {name: (target @ weights).cpu().numpy() for name, weights in networks.items()}
             if flow:
-                alone = raw[row, :, :length, :length]
-                read["flow"] = {
-                    row: np.stack([max_flow(alone, targets[row, :length], layer=layer).numpy() for layer in range(len(alone))])
-                }
+                read["flow"] = np.stack([max_flow(ours, target, layer=layer).numpy() for layer in range(len(ours))])
             for name, weights in read.items():
-                for layer, values in enumerate(weights[row]):
-                    shown = values[words[: len(values)]]
-                    rows.append((position, layer, name, _spearman(shown, importance[row, words])))
+                for layer, values in enumerate(weights):
+                    rows.append((position, layer, name, _spearman(values[words], known[words])))
     frame = pd.DataFrame(rows, columns=["input", "layer", "method", "spearman"])
     return frame.sort_values(["input", "layer"], kind="stable", ignore_index=True)
 
