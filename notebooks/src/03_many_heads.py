@@ -134,7 +134,7 @@ model_view(maps, layers=[0, 2, 5], title="Layers 0, 2 and 5 over one short sente
 
 # %% tags=["nbval-ignore-output"]
 figure = heads.head_grid(
-    maps, title="Stripes on the first token fill the middle; one clean diagonal at 0-2"
+    maps, title="Stripes on the first token from layer 1 on; a clean diagonal at 0-2"
 )
 show(
     figure,
@@ -292,8 +292,8 @@ assert max(agreement.values()) < stable.min()
 # Someone who tried only average linkage would report that leaving out [CLS] and [SEP] makes the clusters stable. Someone who tried
 # only complete linkage would report the opposite. Both are right about their tree.
 #
-# And all of these are stable *against other sentences*; the last four lines are about *other choices*, and there the agreement is far
-# lower. A high stability under resampling says that you have enough sentences. It does not say that the clusters are there.
+# And each of the four agrees better with itself *on other sentences* than with any neighbour *under another choice*. A high stability
+# under resampling says that you have enough sentences. It does not say that the clusters are there.
 #
 # So use the tree **as a map**: to put like maps next to each other, to find twins and outliers, to pick one head of each region to look at. Do not
 # use its cuts as a list of kinds.
@@ -310,9 +310,17 @@ for cluster in range(8):
     middle = members[inner[np.ix_(members, members)].sum(1).argmin()]
     name = "{}-{}".format(*words_only.heads[middle])
     span = sorted({words_only.heads[member][0] for member in members})
-    guide.append([len(members), name, ", ".join(map(str, span))])
-guide = pd.DataFrame(guide, columns=["heads", "look at", "layers"])
-guide.sort_values("heads", ascending=False, ignore_index=True)
+    jobs = scores.loc[members, ["previous", "next", "self"]].mean()
+    guide.append([len(members), name, ", ".join(map(str, span)), *jobs])
+columns = ["heads", "look at", "layers", "previous", "next", "self"]
+guide = pd.DataFrame(guide, columns=columns)
+guide = guide.sort_values("heads", ascending=False, ignore_index=True)
+assert guide["previous"].max() > 0.3 and guide["next"].max() > 0.3
+guide.round(2)
+
+# %% [markdown]
+# The last three columns are scores of lesson 02, averaged over each region. Two of the small regions have a job you can name: one looks back,
+# one looks ahead. They are the two ends of the figure above. The large one has no such name.
 
 # %% [markdown]
 # ### Does a pattern move with the input?
@@ -354,8 +362,8 @@ assert movement[0, 2] < 0.01 and movement.idxmax() == (3, 1)
 assert per_layer[5] > per_layer[0] + 0.04
 
 # %% [markdown]
-# Head 0-2 sees two different sentences and does the same thing in both. The later layers move more than the first: their inputs
-# have mixed more words.
+# Head 0-2 sees two different sentences and does the same thing in both. The later layers move more than the first, perhaps
+# because their inputs have mixed more words.
 #
 # Look at the table of the stillest heads before you call them all positional. Only 0-2 is. The others stay still for another reason:
 # they spread their weight evenly, or they rest on the first token, [CLS], which is there in every sentence. **Still is not the same as
@@ -380,10 +388,13 @@ for model, (n_layers, n_heads, width) in models.items():
     for length in (32, 512):
         n = n_layers * n_heads
         maps_bytes = 1000 * n * length**2 * 4
-        forward = 1000 * n_layers * (24 * length * width**2 + 4 * length**2 * width)
+        attention = 1000 * n_layers * 4 * length**2 * width
+        forward = 1000 * n_layers * 24 * length * width**2 + attention
         compared = 1000 * n * (n - 1) // 2 * length**2
-        cost.append([model, length, maps_bytes / 1e9, forward / 1e12, compared / 1e12])
-columns = ["model", "tokens", "maps (GB)", "forward (Tflop)", "compared (10^12)"]
+        flop = forward / 1e12, attention / 1e12
+        cost.append([model, length, maps_bytes / 1e9, *flop, compared / 1e12])
+columns = ["model", "tokens", "maps (GB)", "Tflop", "of it attention"]
+columns.append("compared (10^12)")
 print(f"distances of 1,024 heads: {1024 * 1023 // 2:,} numbers of 4 bytes")
 pd.DataFrame(cost, columns=columns).round(3).set_index(["model", "tokens"])
 
@@ -391,12 +402,14 @@ pd.DataFrame(cost, columns=columns).round(3).set_index(["model", "tokens"])
 # Short sentences are harmless. At 512 tokens, 1,000 texts of a 144-head model make 151 GB of maps, and of a 1,024-head model more than
 # a terabyte. Yet the result we want from them, a distance for each pair of heads, has 523,776 numbers for the largest model, or 2 MB.
 #
-# So do not keep the maps. **Stream**: run a batch, add what it says to the statistics, drop it. Every experiment of this lesson did.
-# The next cell measures the difference on five long reviews, each cut to its first 1,900 characters.
+# To make the maps is a small part of a large model's arithmetic (*of it attention* against *Tflop*): they cost memory, not time.
+#
+# So do not keep them. **Stream**: run a batch, add what it says to the statistics, drop it. Every experiment of this lesson did.
+# The next cell measures the difference on eight long reviews, each cut to its first 1,900 characters.
 
 # %% tags=["nbval-ignore-output"]
 imdb = load("imdb")
-long = sorted((example.text for example in imdb.test), key=len)[-5:]
+long = sorted((example.text for example in imdb.test), key=len)[-8:]
 process = psutil.Process()
 
 
@@ -418,7 +431,7 @@ print(f"keeping all maps   {added_memory(keep=True):4.0f} MB")
 
 # %% [markdown]
 # For many heads the last column takes over: the comparisons grow with the *square* of the number of heads. Then compare on fewer
-# sentences (the tree was stable against sentences), or compare a few scores per head, whose number grows only with the heads.
+# sentences, and let resampling say whether they are enough, or compare a few scores per head, whose number grows only with the heads.
 
 # %% [markdown]
 # ## The claim: heads of the same layer look alike
@@ -453,8 +466,8 @@ claim.round({"same layer": 2, "different layers": 2, "difference": 3})
 
 # %% [markdown]
 # The claim holds on average, and chance does not explain it. It is also small: compare the difference with the distances
-# themselves. About a third of it is gone without [CLS] and [SEP]: part of the likeness is that the heads of a layer put a similar
-# amount on [CLS].
+# themselves. About a third of it is gone without [CLS] and [SEP], so part of the likeness is in how much the heads of a layer
+# put on these two.
 #
 # ### What else could explain it?
 #
@@ -512,13 +525,15 @@ on_cls = scores.groupby("layer")["first"].mean()
 print("weight on [CLS] by layer:", *on_cls.round(2).tolist())
 
 # %% [markdown]
-# So "heads of a layer look alike" is true of the upper layers of this encoder, and false of layers 1 and 2, where the heads differ
-# most from each other. Those are also the layers that rest most on [CLS]: without it, we compare what little weight is left,
-# which may be why it differs so. That is a reason for care, not an explanation: we have not tested it.
+# So "heads of a layer look alike" is true of the upper layers of this encoder and of layer 0, whichever keys are compared. It is false of
+# layer 1 either way; layer 2 changes sides with the choice.
+#
+# Is it that so little weight is left in layers 1 and 2 once [CLS] is taken out? That cannot be all: layers 3 and 4 give [CLS] nearly as
+# much, and their heads are alike.
 #
 # | | Clark et al. (2019), BERT-base | here, MiniLM |
 # |---|---|---|
-# | heads of one layer lie close | often (second-hand) | on average yes; upper layers yes, layers 1 and 2 no |
+# | heads of one layer lie close | often (second-hand) | on average yes; layers 3 to 5 and 0 yes, layer 1 no, layer 2 depends on the keys |
 # | heads fall into clusters | clear clusters (second-hand) | no: a few outliers, and a cloud that no cut divides well |
 #
 # The models differ in size, the texts in kind (paragraphs there, single sentences here), and a picture in the plane shows clusters to the
@@ -535,7 +550,7 @@ print("weight on [CLS] by layer:", *on_cls.round(2).tolist())
 mine = [text, "she gives a great performance in an awful film ."]
 two = encoder.attend(mine)
 print("tokens:", *two.lengths.tolist())
-explore_heads(two, layer=3, head=1, position=4)
+explore_heads(two, layer=3, head=1, position=6)
 
 # %% [markdown]
 # ## Exercises
