@@ -22,6 +22,8 @@ class Batch:
         labels: (B,) int64, or None where a text has no label.
         tokens: B tuples of the real tokens.
         index: (B,) int64, each text's position in the list that was batched; results are put in order by it.
+        query: the B second texts (questions, hypotheses) as a batch of their own, without labels; None in tasks of one sequence.
+        gold: (B, T) bool, True at tokens known to decide, False at padding; None where an example has no such marks.
     """
 
     ids: torch.Tensor
@@ -30,14 +32,16 @@ class Batch:
     labels: torch.Tensor | None
     tokens: tuple[tuple[str, ...], ...]
     index: torch.Tensor
+    query: "Batch | None" = None
+    gold: torch.Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch with its tensors on `device`."""
-        moved = {name: getattr(self, name).to(device) for name in ("ids", "mask", "lengths", "index")}
-        return replace(self, labels=None if self.labels is None else self.labels.to(device), **moved)
+        parts = {name: getattr(self, name) for name in ("ids", "mask", "lengths", "labels", "index", "query", "gold")}
+        return replace(self, **{name: part.to(device) for name, part in parts.items() if part is not None})
 
 
 def as_examples(texts: Iterable[Example | str]) -> list[Example]:
@@ -51,9 +55,9 @@ def make_batch(texts: Iterable[Example | str], vocabulary: Vocabulary, *, max_to
     """One padded batch of all the texts, in their order.
 
     Args:
-        max_tokens: longer texts keep their first `max_tokens` tokens, with a warning that counts them.
+        max_tokens: longer texts keep their first `max_tokens` tokens, with a warning that counts them. Queries are kept whole.
     Raises:
-        DataError: no text, an empty text or something that is not text.
+        DataError: no text, an empty text or something that is not text, or only some of the texts have a query.
     """
     examples = as_examples(texts)
     if not examples:
@@ -61,17 +65,35 @@ def make_batch(texts: Iterable[Example | str], vocabulary: Vocabulary, *, max_to
     return _pad(examples, _truncate(examples, max_tokens), vocabulary, range(len(examples)))
 
 
-def _pad(examples: Sequence[Example], tokens: Sequence[tuple[str, ...]], vocabulary: Vocabulary, index: Iterable[int]) -> Batch:
+def _pad(examples: Sequence[Example], tokens: Sequence[tuple[str, ...]], vocabulary: Vocabulary, index: Sequence[int]) -> Batch:
+    batch = _pad_tokens(tokens, vocabulary, index)
+    labels = [example.label for example in examples]
+    marks = [example.gold for example in examples]
+    gold = None
+    if None not in marks:
+        gold = torch.zeros_like(batch.mask)
+        gold[batch.mask] = torch.tensor([mark for row, words in zip(marks, tokens, strict=True) for mark in row[: len(words)]])
+    with_query = sum(example.query is not None for example in examples)
+    if 0 < with_query < len(examples):
+        raise DataError(f"{with_query} of {len(examples)} texts have a query; give one to all of them or to none")
+    return replace(
+        batch,
+        labels=None if None in labels else torch.tensor(labels),
+        query=_pad_tokens([example.query_tokens for example in examples], vocabulary, index) if with_query else None,
+        gold=gold,
+    )
+
+
+def _pad_tokens(tokens: Sequence[tuple[str, ...]], vocabulary: Vocabulary, index: Sequence[int]) -> Batch:
     lengths = torch.tensor([len(words) for words in tokens])
     ids = torch.zeros(len(tokens), int(lengths.max()), dtype=torch.int64)
     for row, words in enumerate(tokens):
         ids[row, : len(words)] = torch.tensor(vocabulary.encode(words))
-    labels = [example.label for example in examples]
     return Batch(
         ids=ids,
         mask=torch.arange(ids.shape[1]) < lengths[:, None],
         lengths=lengths,
-        labels=None if None in labels else torch.tensor(labels),
+        labels=None,
         tokens=tuple(tokens),
         index=torch.tensor(list(index)),
     )
@@ -86,6 +108,8 @@ def make_batches(
     generator: torch.Generator | None = None,
 ) -> list[Batch]:
     """Batches of texts of similar length, each of at most `token_budget` padded tokens (or of one text that is longer).
+
+    Queries go with their texts and are not counted.
 
     Args:
         generator: for training: texts of nearly equal length are mixed anew, and the batches come in random order.

@@ -1,7 +1,8 @@
 """Where texts come from: installed packages, a user's own file, the Hugging Face hub. Nothing is fetched unless asked for by name.
 
 Splits of a data set that comes without them are fixed by the text itself: duplicates are removed first, then each text goes to
-train, dev or test by a hash of its tokens. So a text's split never depends on the others, and no text is in two of them.
+train, dev or test by a hash of its tokens (and those of its query). So a text's split never depends on the others, and no text is
+in two of them.
 """
 
 import csv
@@ -15,7 +16,9 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+from course_utils.data.entailment import make_entailment
 from course_utils.data.examples import Dataset, Example
+from course_utils.data.stories import make_stories
 from course_utils.errors import DataError
 from course_utils.paths import data_file
 
@@ -43,17 +46,20 @@ def load(name: str) -> Dataset:
         )
         raise DataError(f"data set {name!r} is unknown; {hint}")
     entry = sources()[name]
+    if entry["origin"] == "ours":
+        return make_stories(entry["task"]) if entry["generator"] == "stories" else make_entailment()
     rows = _read_rows(_package_file(entry["package"], entry["file"]), ("text", "label", "source"))
-    pairs = [(row["text"], int(row["label"])) for row in rows if row["source"] == entry["source"]]
-    examples = _keep_lengths(_without_duplicates(pairs), entry.get("min_tokens", 1), entry.get("max_tokens", math.inf))
+    found = (Example(row["text"], int(row["label"])) for row in rows if row["source"] == entry["source"])
+    examples = _keep_lengths(_without_duplicates(found), entry.get("min_tokens", 1), entry.get("max_tokens", math.inf))
     return split_by_hash(name, entry["classes"], examples)
 
 
-def load_csv(path: str | Path, *, text: str = "text", label: str = "label") -> Dataset:
+def load_csv(path: str | Path, *, text: str = "text", label: str = "label", text2: str | None = None) -> Dataset:
     """A user's own comma-separated file with a header line, one labelled text a row.
 
     Args:
         text, label: the names of the two columns. Labels may be words or numbers; classes are numbered in sorted order.
+        text2: for tasks of two sequences, the column of the second one (a question, a hypothesis): the example's `query`.
     Raises:
         DataError: no such file, a column is missing, a text or label is empty, fewer than two classes, or not UTF-8 text.
             The message names the line.
@@ -61,16 +67,18 @@ def load_csv(path: str | Path, *, text: str = "text", label: str = "label") -> D
     path = Path(path)
     if not path.is_file():
         raise DataError(f"there is no file {path}")
-    rows = _read_rows(path, (text, label))
+    columns = (text, label) if text2 is None else (text, label, text2)
+    rows = _read_rows(path, columns)
     for line, row in enumerate(rows, start=2):
-        for column in (text, label):
+        for column in columns:
             if not (row[column] or "").strip():
                 raise DataError(f"{path.name}, row {line}: the column {column!r} is empty; fill it or drop the row")
     classes = _sorted_classes({row[label].strip() for row in rows})
     if len(classes) < 2:
         raise DataError(f"{path.name}: the column {label!r} holds {len(classes)} class; a classifier needs at least 2")
     numbers = {value: number for number, value in enumerate(classes)}
-    return split_by_hash(path.stem, classes, _without_duplicates((row[text], numbers[row[label].strip()]) for row in rows))
+    examples = (Example(row[text], numbers[row[label].strip()], row[text2] if text2 else None) for row in rows)
+    return split_by_hash(path.stem, classes, _without_duplicates(examples))
 
 
 def load_hub(name: str, *, config: str | None = None, text: str = "text", label: str = "label") -> Dataset:
@@ -101,13 +109,15 @@ def from_hub_splits(name: str, parts, text: str, label: str) -> Dataset:
             raise DataError(f"hub data set {name!r} has no column {column!r}; its columns are {', '.join(columns)}")
     classes = getattr(parts["train"].features[label], "names", None) or _sorted_classes({str(row[label]) for row in parts["train"]})
     examples = {
-        split: _without_duplicates((row[text], _class_number(row[label], classes)) for row in rows if row[label] not in (None, -1))
+        split: _without_duplicates(
+            Example(row[text], _class_number(row[label], classes)) for row in rows if row[label] not in (None, -1)
+        )
         for split, rows in parts.items()
     }
     test = examples.get("test") or examples.get("validation") or []
     dev = examples.get("validation") if examples.get("test") else None
-    held_out = {example.tokens for example in [*test, *(dev or [])]}
-    train = [example for example in examples["train"] if example.tokens not in held_out]
+    held_out = {example.content for example in [*test, *(dev or [])]}
+    train = [example for example in examples["train"] if example.content not in held_out]
     if test and dev:
         return Dataset(name, tuple(classes), tuple(train), tuple(dev), tuple(test))
     cut = split_by_hash(name, classes, train)
@@ -117,14 +127,15 @@ def from_hub_splits(name: str, parts, text: str, label: str) -> Dataset:
 
 
 def split_by_hash(name: str, classes: Sequence[str], examples: Iterable[Example]) -> Dataset:
-    """Train, dev and test by a hash of the tokens: about 75, 10 and 15 per cent.
+    """Train, dev and test by a hash of the content: about 75, 10 and 15 per cent.
 
     Raises:
         DataError: a split would be empty or train lacks a class.
     """
     parts = {"train": [], "dev": [], "test": []}
     for example in examples:
-        digest = hashlib.sha256(" ".join(example.tokens).encode()).digest()
+        words = "\n".join(" ".join(tokens) for tokens in example.content if tokens)
+        digest = hashlib.sha256(words.encode()).digest()
         share = int.from_bytes(digest[:8], "big") / 2**64
         parts["test" if share < TEST_SHARE else "dev" if share < TEST_SHARE + DEV_SHARE else "train"].append(example)
     missing = set(range(len(classes))) - {example.label for example in parts["train"]}
@@ -160,12 +171,11 @@ def _read_rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
         raise DataError(f"{path.name} is not a comma-separated UTF-8 text file: {error}") from error
 
 
-def _without_duplicates(pairs: Iterable[tuple[str, int]]) -> list[Example]:
-    """One example for each different token sequence; a sequence that occurs with two labels is dropped altogether."""
+def _without_duplicates(examples: Iterable[Example]) -> list[Example]:
+    """One example for each different content; one that occurs with two labels is dropped altogether."""
     found = defaultdict(list)
-    for text, label in pairs:
-        example = Example(text, label)
-        found[example.tokens].append(example)
+    for example in examples:
+        found[example.content].append(example)
     return [group[0] for group in found.values() if len({example.label for example in group}) == 1]
 
 
