@@ -4,9 +4,10 @@ from course_utils.exercises import Exercise, Function, Mistake, Number
 
 
 def my_offset(attention, offset):
-    """Mean weight on the token `offset` places away, over the queries that have such a token.
+    """Mean weight on the token `offset` places away, over queries that have one.
 
-    attention: (T, T) tensor, rows look at columns. offset: -1 is the token before, 0 the token itself, 1 the next.
+    attention: (T, T) tensor, rows look at columns.
+    offset: -1 is the token before, 0 the token itself, 1 the next.
     """
     return attention.diagonal(offset).mean()
 
@@ -14,7 +15,8 @@ def my_offset(attention, offset):
 def my_read_share(weights, lengths):
     """Share of each key in what a query reads, (T, T), each row summing to 1.
 
-    weights: (T, T) tensor of attention, rows look at columns. lengths: (T,) tensor, the norm of each key's value.
+    weights: (T, T) tensor of attention, rows look at columns.
+    lengths: (T,) tensor, the norm of each key's value.
     """
     read = weights * lengths
     return read / read.sum(-1, keepdim=True)
