@@ -47,7 +47,7 @@ def gradient(model: AttentionClassifier, batch: Batch, *, hold_attention: bool =
         shares = gradients / total.where(total > 0, 1)
         return {"attention": attention.detach(), "gradient": gradients, "gradient_share": shares, "predicted_class": predicted}
 
-    return _by_token(batch.to(model.device), measure)
+    return by_token(batch.to(model.device), measure)
 
 
 @torch.no_grad()
@@ -83,10 +83,10 @@ def leave_one_out(model: AttentionClassifier, batch: Batch, *, max_tokens: int =
         change = (probabilities[:, :-1] - whole).abs().sum(-1) / 2
         return {"attention": weights[:, -1], "leave_one_out": change, "predicted_class": whole.argmax(-1)}
 
-    return _by_token(batch.to(model.device), measure)
+    return by_token(batch.to(model.device), measure)
 
 
-def _by_token(batch: Batch, measure: Callable[[torch.Tensor, torch.Tensor], dict[str, torch.Tensor]]) -> pd.DataFrame:
+def by_token(batch: Batch, measure: Callable[[torch.Tensor, torch.Tensor], dict[str, torch.Tensor]]) -> pd.DataFrame:
     """One row a real token, from what `measure(ids, mask)` says of texts of nearly equal length, the longest first.
 
     Args:
