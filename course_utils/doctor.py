@@ -11,10 +11,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
-
-from packaging.requirements import Requirement
+from typing import TYPE_CHECKING
 
 from course_utils.errors import CourseError
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 NEEDED_GB = 1.5
 OPTIONAL = {"mpld3", "XStatic-jQuery", "jupyterlab"}
@@ -160,5 +162,5 @@ def _network() -> list[Check]:
     return [Check("network", "the hub answers")]
 
 
-def _plain(requirement: Requirement) -> str:
+def _plain(requirement: "Requirement") -> str:
     return f"{requirement.name}{requirement.specifier}"
