@@ -18,6 +18,7 @@ from course_utils.paths import ROOT
 
 FOLDER = ROOT / "data" / "checkpoints"
 FROZEN = "embedding.weight"
+_NEEDED = ("config", "sha256", "vocabulary_sha256")
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -54,7 +55,7 @@ def load_checkpoint(name: str | Path, *, device: str | torch.device = "cpu") -> 
     Args:
         name: a name below `data/checkpoints`, such as "rotten_tomatoes-bilstm-additive", or a path without its ending.
     Raises:
-        ModelError: no such checkpoint, a file that does not match its card's hash, or another architecture.
+        ModelError: no such checkpoint, a damaged card, a file that does not match its hash, or another architecture.
     """
     path = _find(name)
     card = read_card(path)
@@ -73,9 +74,20 @@ def load_checkpoint(name: str | Path, *, device: str | torch.device = "cpu") -> 
 
 
 def read_card(name: str | Path) -> dict:
-    """The card of a checkpoint: command, data, seed, metrics, library versions, hash."""
+    """The card of a checkpoint: command, data, seed, metrics, library versions, hash.
+
+    Raises:
+        ModelError: no such checkpoint, or its card is no JSON object with the configuration and both hashes.
+    """
     path = _find(name)
-    return json.loads(path.with_name(path.name + ".json").read_text(encoding="utf-8"))
+    try:
+        card = json.loads(path.with_name(path.name + ".json").read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ModelError(f"the card {path.name}.json is damaged ({error}); restore it with git, or train it again") from error
+    missing = [key for key in _NEEDED if not isinstance(card, dict) or key not in card]
+    if missing:
+        raise ModelError(f"the card {path.name}.json lacks {', '.join(missing)}; restore it with git, or train it again")
+    return card
 
 
 def checkpoint_names() -> list[str]:
@@ -84,13 +96,11 @@ def checkpoint_names() -> list[str]:
 
 
 def _find(name: str | Path) -> Path:
-    path = Path(name) if Path(name).is_absolute() else FOLDER / name
-    if not path.with_name(path.name + ".json").is_file():
-        known = ", ".join(checkpoint_names()) or "none yet"
-        raise ModelError(
-            f"there is no checkpoint {str(name)!r}; there are: {known}. Train one with 'python -m course_utils train NAME'"
-        )
-    return path
+    for path in (FOLDER / name, Path(name)):
+        if path.name and path.with_name(path.name + ".json").is_file():
+            return path
+    known = ", ".join(checkpoint_names()) or "none yet"
+    raise ModelError(f"there is no checkpoint {str(name)!r}; there are: {known}. Train one: python -m course_utils train NAME")
 
 
 def _checked(path: Path, expected: str) -> bytes:

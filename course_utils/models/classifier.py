@@ -23,7 +23,7 @@ class ClassifierConfig:
         encoder: "bilstm", "cnn" or "average".
         attention: "additive" or "dot".
         n_classes: 2 or more.
-        hidden: size of the encoder; a BiLSTM's state is twice as wide.
+        hidden: size of the encoder, 2 or more; a BiLSTM's state is twice as wide.
         train_embeddings: whether training changes the word vectors.
     """
 
@@ -35,10 +35,12 @@ class ClassifierConfig:
 
     def __post_init__(self):
         for field, allowed in (("encoder", ENCODERS), ("attention", ATTENTIONS)):
-            if getattr(self, field) not in allowed:
+            if getattr(self, field) not in tuple(allowed):
                 raise ModelError(f"{field} {getattr(self, field)!r} is unknown; choose one of {', '.join(allowed)}")
-        if self.n_classes < 2:
-            raise ModelError(f"a classifier needs at least 2 classes, not {self.n_classes}")
+        for field, least in (("n_classes", 2), ("hidden", 2)):
+            value = getattr(self, field)
+            if not isinstance(value, int) or value < least:
+                raise ModelError(f"{field} is a whole number of at least {least}, not {value!r}")
 
     def as_dict(self) -> dict:
         return asdict(self)

@@ -1,13 +1,15 @@
 """Training an attention classifier: one loop, read from top to bottom; it can be interrupted and resumed."""
 
+import hashlib
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pandas as pd
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as tensors_to_bytes
 from torch.nn import functional
 from tqdm.auto import tqdm
@@ -23,11 +25,13 @@ class TrainingConfig:
     """How to train. The optimiser is the one of Jain & Wallace (2019): Adam with amsgrad, no weight decay on attention.
 
     Attributes:
-        epochs: passes over the training texts, at most.
-        patience: stop after this many epochs without a better development accuracy.
+        epochs: passes over the training texts, at most; 0 leaves the model as it is.
+        patience: stop after this many epochs without a better development accuracy, 1 or more.
         batch_tokens: padded tokens in a batch; 768 is about 32 review sentences.
-        word_dropout: share of the word vectors' entries set to 0 in training; the paper uses none.
-        seed: decides the order of the batches and the dropout, epoch by epoch.
+        word_dropout: share of the word vectors' entries set to 0 in training, in [0, 1); the paper uses none.
+        seed: decides the order of the batches and the dropout, epoch by epoch; 0 or more.
+    Raises:
+        ModelError: a value outside these ranges.
     """
 
     epochs: int = 8
@@ -37,6 +41,20 @@ class TrainingConfig:
     weight_decay: float = 1e-5
     word_dropout: float = 0.5
     seed: int = 0
+
+    def __post_init__(self):
+        ranges = {
+            "epochs": self.epochs >= 0,
+            "patience": self.patience >= 1,
+            "batch_tokens": self.batch_tokens >= 1,
+            "learning_rate": 0 < self.learning_rate < math.inf,
+            "weight_decay": 0 <= self.weight_decay < math.inf,
+            "word_dropout": 0 <= self.word_dropout < 1,
+            "seed": self.seed >= 0,
+        }
+        wrong = ", ".join(f"{name}={getattr(self, name)!r}" for name, fits in ranges.items() if not fits)
+        if wrong:
+            raise ModelError(f"{wrong} cannot be; see the ranges in help(TrainingConfig)")
 
 
 def fit(
@@ -60,15 +78,16 @@ def fit(
         whether training was stopped before its end.
     Raises:
         ModelError: no training or development text, a text without label or with a label the model does not have, or a
-            resume file of another run.
+            resume file that is damaged or of another run (configuration, texts or shapes).
     """
     _check_examples(model, train, dev)
     resume_file = None if resume_file is None else Path(resume_file)
     optimiser = _optimiser(model, config)
     best = _trained_state(model)
     history, interrupted = [], False
+    run = {"config": json.dumps(asdict(config)), "texts": _fingerprint(train, dev)}
     if resume_file is not None and resume_file.is_file():
-        history, best = _resume(resume_file, model, optimiser, config)
+        history, best = _resume(resume_file, model, optimiser, run)
     dev_batches = [batch.to(model.device) for batch in make_batches(dev, vocabulary)]
     try:
         for epoch in range(len(history), config.epochs):
@@ -84,7 +103,7 @@ def fit(
                 best = _trained_state(model)
             history.append(row)
             if resume_file is not None:
-                _suspend(resume_file, model, optimiser, config, history, best)
+                _suspend(resume_file, model, optimiser, run, history, best)
     except KeyboardInterrupt:
         interrupted = True
         print(f"interrupted after {len(history)} complete epochs; the best of them is kept")
@@ -98,7 +117,13 @@ def fit(
 
 
 def evaluate(model: AttentionClassifier, batches: Sequence[Batch]) -> dict[str, float]:
-    """Mean cross-entropy (nats) and accuracy over labelled batches; the model is left in evaluation mode."""
+    """Mean cross-entropy (nats) and accuracy over labelled batches; the model is left in evaluation mode.
+
+    Raises:
+        ModelError: there is no batch, or one without labels.
+    """
+    if not batches or any(batch.labels is None for batch in batches):
+        raise ModelError("accuracy needs at least one batch, and a label for every text in it")
     model.eval()
     loss = correct = texts = 0
     with torch.no_grad():
@@ -144,28 +169,29 @@ def _out_of_patience(history: list[dict], patience: int) -> bool:
     return len(scores) > patience and max(scores[-patience:]) <= max(scores[:-patience])
 
 
-def _suspend(path, model, optimiser, config, history, best) -> None:
+def _suspend(path, model, optimiser, run, history, best) -> None:
     state = optimiser.state_dict()["state"]
     tensors = {f"model.{name}": tensor for name, tensor in _trained_state(model).items()}
     tensors |= {f"best.{name}": tensor for name, tensor in best.items()}
     tensors |= {f"optimiser.{number}.{key}": tensor for number, entry in state.items() for key, tensor in entry.items()}
     tensors = {name: tensor.contiguous().cpu() for name, tensor in tensors.items()}
-    note = {"config": json.dumps(asdict(config)), "history": json.dumps(history)}
-    write_atomically(path, tensors_to_bytes(tensors, metadata=note))
+    write_atomically(path, tensors_to_bytes(tensors, metadata=run | {"history": json.dumps(history)}))
 
 
-def _resume(path, model, optimiser, config) -> tuple[list[dict], dict[str, torch.Tensor]]:
-    with safe_open(path, framework="pt") as file:
-        note = file.metadata()
-        tensors = {name: file.get_tensor(name).to(model.device) for name in file.keys()}  # noqa: SIM118
-    earlier = TrainingConfig(**json.loads(note["config"]))
+def _resume(path, model, optimiser, run) -> tuple[list[dict], dict[str, torch.Tensor]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            note = file.metadata() or {}
+            tensors = {name: file.get_tensor(name).to(model.device) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise ModelError(f"{path} is damaged ({error}); delete it to start again") from error
     parts = {"model": {}, "best": {}, "optimiser": {}}
     for name, tensor in tensors.items():
         part, key = name.split(".", 1)
         parts[part][key] = tensor
     same_shapes = {k: v.shape for k, v in parts["model"].items()} == {k: v.shape for k, v in _trained_state(model).items()}
-    if earlier != config or not same_shapes:
-        raise ModelError(f"{path} belongs to another run ({earlier}); delete it or give another resume_file")
+    if any(note.get(key) != value for key, value in run.items()) or not same_shapes:
+        raise ModelError(f"{path} belongs to another run ({note.get('config')}); delete it or give another resume_file")
     model.load_state_dict(parts["model"], strict=False)
     entries = {}
     for name, tensor in parts["optimiser"].items():
@@ -175,12 +201,20 @@ def _resume(path, model, optimiser, config) -> tuple[list[dict], dict[str, torch
     return json.loads(note["history"]), parts["best"]
 
 
+def _fingerprint(*splits: Sequence[Example]) -> str:
+    """Changes with any text, label or order of the data, so that a run is not continued on other data."""
+    digest = hashlib.sha256()
+    for split in splits:
+        digest.update(json.dumps([(*example.content, example.label) for example in split]).encode())
+    return digest.hexdigest()
+
+
 def _check_examples(model: AttentionClassifier, train: Sequence[Example], dev: Sequence[Example]) -> None:
     for name, examples in (("training", train), ("development", dev)):
         if not examples:
             raise ModelError(f"there is no {name} text")
         for example in examples:
-            if example.label is None or not 0 <= example.label < model.config.n_classes:
+            if example.label not in range(model.config.n_classes):
                 raise ModelError(
                     f"a {name} text has label {example.label!r}; this model has classes 0..{model.config.n_classes - 1}"
                 )
