@@ -48,6 +48,8 @@ def gate_heads(model: nn.Module, gates: torch.Tensor) -> Iterator[None]:
         def scale(module, inputs):
             heads = inputs[0].unflatten(-1, (expected[1], -1))  # (B, T, N, D)
             gate = gates[..., layer, :].to(heads)
+            if gate.dim() == 2 and len(gate) != len(heads):
+                raise ModelError(f"there are gates for {len(gate)} inputs, and this batch has {len(heads)}; give one set an input")
             return ((heads * (gate if gates.dim() == 2 else gate[:, None])[..., None]).flatten(-2), *inputs[1:])
 
         return scale
