@@ -97,6 +97,7 @@ def published(
     check_eps(eps)
     if n_starts < 1:
         raise AnalysisError(f"at least 1 start is needed, not {n_starts}")
+    batch = batch.to(model.device)
     with torch.no_grad():
         output = model(batch)
         hidden, original, attention = output.hidden, output.probabilities[:, None], output.attention[:, None]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import pandas as pd
 import torch
 
@@ -86,6 +87,11 @@ def leave_one_out(model: AttentionClassifier, batch: Batch, *, max_tokens: int =
     return by_token(batch.to(model.device), measure)
 
 
+def _numpy(values: torch.Tensor) -> np.ndarray:
+    """Numpy has no bfloat16, and sums in half precision overflow."""
+    return (values.float() if values.dtype in (torch.float16, torch.bfloat16) else values).numpy()
+
+
 def by_token(batch: Batch, measure: Callable[[torch.Tensor, torch.Tensor], dict[str, torch.Tensor]]) -> pd.DataFrame:
     """One row a real token, from what `measure(ids, mask)` says of texts of nearly equal length, the longest first.
 
@@ -107,6 +113,6 @@ def by_token(batch: Batch, measure: Callable[[torch.Tensor, torch.Tensor], dict[
             "input": batch.index.cpu().repeat_interleave(batch.lengths.cpu()).numpy(),
             "position": torch.arange(real.shape[1]).expand_as(real)[real].numpy(),
             "token": [token for tokens in batch.tokens for token in tokens],
-            **{name: values.cpu()[real].numpy() for name, values in columns.items()},
+            **{name: _numpy(values.cpu()[real]) for name, values in columns.items()},
         }
     )

@@ -54,6 +54,7 @@ def read(model: AttentionClassifier, batch: Batch) -> Reading:
     Raises:
         NotLinearError: the decoder is not linear in the context vector.
     """
+    batch = batch.to(model.device)
     output = model(batch)
     if output.contributions is None:
         raise NotLinearError(
