@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from course_utils.errors import ExerciseError
-from course_utils.exercises.compare import copied, difference, is_empty, is_number, kind, shown
+from course_utils.exercises.compare import copied, described, difference, is_empty, is_number, kind, shown
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Choice(Value):
             raise ExerciseError(f"the right choice {self.reference!r} is not among the options {list(self.options)}")
 
     def difference(self, answer: Any, other: Any) -> str | None:
-        chosen = answer.strip().casefold() if isinstance(answer, str) else answer
+        chosen = str(answer).strip().casefold() if isinstance(answer, str) else None
         if chosen not in [option.casefold() for option in self.options]:
             return f"it is {kind(answer)}, and should be one of: {', '.join(map(repr, self.options))}"
         return None if chosen == other.casefold() else f"{answer!r} is not the best choice"
@@ -146,8 +146,8 @@ def _outcome(function: Callable, case: tuple) -> Any:
     """What a function returns on copies of the arguments, or the exception it raised, with the line of its own code."""
     try:
         return function(*copied(case))
-    except (Exception, SystemExit) as error:
-        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    except (Exception, SystemExit, GeneratorExit) as error:
+        text = described(error)
         file = getattr(getattr(function, "__code__", None), "co_filename", None)
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
         if frames:

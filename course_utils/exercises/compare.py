@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+_MOST_SHOWN = 1000
+
 
 def difference(answer: Any, expected: Any, tolerance: float = 1e-6) -> str | None:
     """Why `answer` is not `expected`, as the end of a sentence; None when they are the same.
@@ -50,7 +52,7 @@ def copied(value: Any) -> Any:
 def is_number(value: Any) -> bool:
     """A single real number (also a tensor or array without dimensions), truth values excluded."""
     if _is_array(value):
-        return value.ndim == 0 and not isinstance(value.item(), bool)
+        return value.ndim == 0 and is_number(value.item())
     return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
 
 
@@ -77,10 +79,23 @@ def shown(value: Any, length: int = 120) -> str:
     if is_number(value):
         return f"{_float(value):.6g}"
     if _is_array(value):
+        if math.prod(value.shape) > _MOST_SHOWN:
+            return kind(value)
         array = as_array(value)
         value = (array.round(4) if np.issubdtype(array.dtype, np.floating) else array).tolist()
+    if isinstance(value, list | tuple | str) and len(value) > _MOST_SHOWN:
+        return f"a {type(value).__name__} of length {len(value)}"
     text = " ".join(repr(value).split())
     return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def described(error: BaseException) -> str:
+    """An exception's type and message, also of one whose message cannot be had."""
+    try:
+        text = str(error)
+    except Exception:
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def as_array(value: Any) -> np.ndarray:
@@ -98,7 +113,11 @@ def _is_array(value: Any) -> bool:
 
 
 def _float(number: Any) -> float:
-    return float(number.item() if hasattr(number, "item") else number)
+    number = number.item() if hasattr(number, "item") else number
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 def _number_difference(answer: Any, expected: Any, tolerance: float) -> str | None:

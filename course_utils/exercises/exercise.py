@@ -12,7 +12,7 @@ from typing import Any
 
 from course_utils.errors import ExerciseError
 from course_utils.exercises.answers import Function, Value
-from course_utils.exercises.compare import copied, is_number
+from course_utils.exercises.compare import copied, described, is_number
 from course_utils.exercises.panel import Panel
 
 
@@ -90,15 +90,15 @@ class Exercise:
 
     def evaluate(self, answer: Any) -> "Result":
         """The outcome for an answer. Nothing is displayed or remembered; no exception of the student's code gets out."""
-        if not self.answer.tried(answer):
-            return Result(self, answer, Outcome.NOT_TRIED, f"{self.name} is still empty.")
         try:
+            if not self.answer.tried(answer):
+                return Result(self, answer, Outcome.NOT_TRIED, f"{self.name} is still empty.")
             reason = self.answer.difference(answer, self.answer.expected)
             if reason is None:
                 return Result(self, answer, Outcome.RIGHT, "")
             known = next((mistake.message for mistake in self.mistakes if self._makes(answer, mistake)), None)
         except Exception as error:
-            return Result(self, answer, Outcome.WRONG, f"{self.name} cannot be compared: {type(error).__name__}: {error}")
+            return Result(self, answer, Outcome.WRONG, f"{self.name} cannot be compared: {described(error)}")
         subject = "" if reason.startswith(self.name) else f"{self.name}: "
         return Result(self, answer, Outcome.WRONG, known or f"{subject}{reason}.")
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import nbformat
 import psutil
 
+from course_utils.exercises.compare import described
 from course_utils.exercises.exercise import Exercise
 from course_utils.exercises.lesson import available, load
 
@@ -77,15 +78,15 @@ def grade_notebook(path: str | Path, lesson: str | None = None, limits: Limits |
     path = Path(path)
     student = student or path.stem
     try:
-        cells = nbformat.read(path, as_version=4).cells
+        cells = enumerate(nbformat.read(path, as_version=4).cells, start=1)
+        sources = [(number, str(cell.source)) for number, cell in cells if cell.cell_type == "code"]
     except Exception as error:
-        return Graded(student, "unreadable", lesson or "", errors=[f"{type(error).__name__}: {str(error).splitlines()[0]}"])
-    lesson = lesson or _lesson_of(path, "\n".join(cell.source for cell in cells if cell.cell_type == "code"))
+        return Graded(student, "unreadable", lesson or "", errors=[described(error).partition("\n")[0]])
+    lesson = lesson or _lesson_of(path, "\n".join(source for _, source in sources))
     if lesson is None:
         return Graded(student, "lesson unknown", errors=["the notebook loads no lesson that has exercises; name it with --lesson"])
     graded = Graded(student, "finished", lesson, load(lesson).exercises)
     with _folder() as private, _folder() as home:
-        sources = [(number, cell.source) for number, cell in enumerate(cells, start=1) if cell.cell_type == "code"]
         (private / _CELLS).write_text(json.dumps(sources), encoding="utf-8")
         ended = _run(private, home, limits or Limits(), graded)
         _read(private, ended, graded)
@@ -180,7 +181,7 @@ def _read(private: Path, ended: str, graded: Graded) -> None:
     report, output = private / _REPORT, private / _OUTPUT
     graded.outcomes = {exercise.key: "not reached" for exercise in graded.exercises}
     lines = report.read_text(encoding="utf-8").splitlines() if report.exists() else []
-    events = [json.loads(line) for line in lines if line.endswith("}")]
+    events = [_readable(json.loads(line)) for line in lines if line.endswith("}")]
     for event in events:
         if event["event"] == "outcome":
             graded.outcomes[event["key"]], graded.messages[event["key"]] = event["outcome"], event["message"]
@@ -196,6 +197,11 @@ def _read(private: Path, ended: str, graded: Graded) -> None:
     else:
         last = output.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
         graded.errors.append(f"Python ended {where}" + "".join(f": {line[:200]}" for line in last))
+
+
+def _readable(event: dict) -> dict:
+    """Half characters (lone surrogates), which no file can hold, as question marks."""
+    return {key: value.encode("utf-8", "replace").decode() if isinstance(value, str) else value for key, value in event.items()}
 
 
 def _where(events: list[dict]) -> str:

@@ -15,6 +15,7 @@ from typing import Any, TextIO
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
+from course_utils.exercises.compare import described
 from course_utils.exercises.exercise import Exercise, Outcome, assigned_names
 from course_utils.exercises.lesson import load
 
@@ -44,7 +45,7 @@ class _Session:
         result = self.shell.run_cell(source)
         error = result.error_before_exec or result.error_in_exec
         if error is not None:
-            self.say(event="error", number=number, text=f"{type(error).__name__}: {error}")
+            self.say(event="error", number=number, text=described(error))
         handed_out = self._names_bound_by_a_check(source)
         for exercise in self.exercises:
             value = self.shell.user_ns.get(exercise.name, ...)
