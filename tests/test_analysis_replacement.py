@@ -62,6 +62,7 @@ def test_all_words_but_one_equals_encoding_that_text():
     change = (new.hidden[0, top] - old.hidden[0, top]).norm() / old.hidden[0, top].norm()
     others = frame[frame["replaced"] == "all other words"].iloc[0]
     assert others["state_change"] == pytest.approx(float(change), abs=1e-10)
+    assert list(frame["replaced"]) == ["that word", "all other words", "all words"]
 
 
 @pytest.mark.parametrize("experiment", [replacement.one_word, replacement.own_or_others])

@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
+
 from course_utils.errors import ShowError
 from course_utils.show import curves
 
@@ -11,7 +12,7 @@ NAMED = {"group": "model", "title": "Found", "xlabel": "size", "ylabel": "entrop
 
 def frame(groups=2):
     return pd.DataFrame(
-        [(size, 0.1 * size, f"model {number}") for size in (1, 2, 4) for number in range(groups)], columns="x y model".split()
+        [(size, 0.1 * size, f"model {number}") for size in (1, 2, 4) for number in range(groups)], columns=["x", "y", "model"]
     )
 
 

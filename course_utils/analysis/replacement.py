@@ -1,4 +1,4 @@
-"""What another word does to the state that attention weighs: replaced one at a time, or all but one.
+"""What another word does to the state that attention weighs: replaced one at a time, all but one, or all.
 
 An attention weight multiplies an encoder's state, not a word. These experiments measure how much of the state is the word's own.
 """
@@ -50,11 +50,12 @@ def one_word(model: AttentionClassifier, batch: Batch, pool: torch.Tensor, *, se
         ids = batch.ids[row].scatter(1, place[:, None], drawn[chunk, None])
         variants = _variants(batch, row, ids)
         weights = before.attention[row]
-        fixed, after = model(variants, attention=weights), model(variants)
+        after = model(variants)
         state, logit = _at_top(before, after, row, top[row])
         terms = as_float64(weights) * as_float64(after.token_logits - before.token_logits[row])
         own = terms.gather(1, place[:, None]).squeeze(1)
         original = before.probabilities[row, 1]
+        fixed = (as_float64(weights) * as_float64(after.token_logits)).sum(1).sigmoid()
         columns = {
             "input": batch.index[row],
             "position": place,
@@ -63,7 +64,7 @@ def one_word(model: AttentionClassifier, batch: Batch, pool: torch.Tensor, *, se
             "state_change": state,
             "logit_change": logit,
             "change": (after.probabilities[:, 1] - original).abs(),
-            "change_fixed": (fixed.probabilities[:, 1] - original).abs(),
+            "change_fixed": (fixed - original).abs(),
             "own_term": own.abs(),
             "other_terms": (terms.sum(1) - own).abs(),
         }
@@ -76,13 +77,13 @@ def one_word(model: AttentionClassifier, batch: Batch, pool: torch.Tensor, *, se
 
 @torch.no_grad()
 def own_or_others(model: AttentionClassifier, batch: Batch, pool: torch.Tensor, *, seed: int = 0) -> pd.DataFrame:
-    """What the most attended token's state owes to its word: only that word replaced, against all words but that one.
+    """What the most attended token's state owes to its word: only that word replaced, all words but that one, or all.
 
     Args:
         batch, pool, seed: as in `one_word`.
     Returns:
-        one row an input and side: `input`, `n_tokens`, `max_attention`, `predicted_class`, `replaced` ("that word" or "all other
-        words"), `state_change` and `logit_change` at the most attended token.
+        one row an input and case: `input`, `n_tokens`, `max_attention`, `predicted_class`, `replaced` ("that word", "all other
+        words" or "all words"), `state_change` and `logit_change` at the most attended token.
     Raises:
         AnalysisError: the pool is empty.
         NotLinearError: the model has no log odds of single tokens.
@@ -93,7 +94,7 @@ def own_or_others(model: AttentionClassifier, batch: Batch, pool: torch.Tensor, 
     drawn = _draw(batch, pool, seed)
     at_top = torch.zeros_like(batch.mask).scatter(1, top[:, None], True)
     frames = []
-    for name, where in (("that word", at_top), ("all other words", batch.mask & ~at_top)):
+    for name, where in (("that word", at_top), ("all other words", batch.mask & ~at_top), ("all words", batch.mask)):
         after = model(_variants(batch, rows, torch.where(where, drawn, batch.ids)))
         state, logit = (values.cpu().numpy() for values in _at_top(before, after, rows, top))
         frames.append(pd.DataFrame({**describe(batch, before), "replaced": name, "state_change": state, "logit_change": logit}))
