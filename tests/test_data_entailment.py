@@ -142,7 +142,7 @@ def test_no_bag_of_words_of_any_kind_tells_long_premises_apart(dataset):
 def test_pairs_are_the_same_on_every_machine_and_differ_by_seed():
     rows = make_entailment((30, 3, 3), seed=3)
     text = "\n".join(f"{row.text}|{row.query}|{row.label}|{sum(row.gold)}" for row in rows.train)
-    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "afe22c7f88f4b2a1"
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "ef1b99900d39d374"
     assert rows.train == make_entailment((30, 3, 3), seed=3).train != make_entailment((30, 3, 3), seed=4).train
 
 

@@ -2,9 +2,10 @@
 
 A triplet has one hypothesis and three premises, one of each class. In half of the triplets the premises have two clauses and hold
 exactly the same words: no bag of words can tell their classes apart, not from the hypothesis, not from the premise, not from both,
-and not from how many words the two share. In the other half the premises are only the clause that the hypothesis is about: the
-first step of learning, where a single word may differ. What decides is who does what to whom, which comparison holds of which pair,
-and what "never", "no" and "all" belong to.
+and not from how many words the two share. In the other half the premises are only the clause that the hypothesis is about, and
+most hypotheses are plain. That is the first step of learning: where nothing but order tells the classes apart, a classifier of this
+size finds no slope to follow and stays at chance. What decides is who does what to whom, which comparison holds of which pair, and
+what "never", "no" and "all" belong to.
 """
 
 import random
@@ -20,8 +21,8 @@ CLASSES = ("entailment", "neutral", "contradiction")
 ENTAILMENT, NEUTRAL, CONTRADICTION = range(3)
 
 PEOPLE = (
-    *("actor", "artist", "baker", "barber", "builder", "doctor", "driver", "farmer", "guard", "hunter"),
-    *("judge", "lawyer", "miner", "nurse", "painter", "pilot", "poet", "sailor", "singer", "teacher"),
+    *("actor", "artist", "baker", "barber", "doctor", "driver", "farmer", "hunter"),
+    *("judge", "lawyer", "nurse", "painter", "pilot", "sailor", "singer", "teacher"),
 )
 TRANSITIVE = ("admired", "blamed", "called", "followed", "helped", "invited", "noticed", "praised", "trusted", "warned")
 INTRANSITIVE = (
@@ -46,6 +47,7 @@ QUANTIFIERS = {
 SCENES = ("bridge", "castle", "harbour", "market", "museum", "palace", "station", "theatre")
 SCENERY = ("busy", "cold", "dark", "empty", "noisy", "quiet", "sunny", "warm")
 SHORT_SHARE = 0.5  # of the triplets drawn: premises of one clause
+PLAIN_SHARE = 0.8  # of the hypotheses: active, not denied, and from the same side as the premise, each
 UNMARKED = frozenset({"the", "is", "than"})
 
 
@@ -105,7 +107,7 @@ def comparison(rng: random.Random) -> tuple[str, list[Premise]]:
     a, b, c, d = shuffled(rng, PEOPLE)[:4]
     pairs = shuffled(rng, COMPARISONS)[:2]
     (asked, converse), (other, _) = (shuffled(rng, pair) for pair in pairs)
-    hypothesis = f"the {a} {asked} the {b} ." if rng.random() < 0.5 else f"the {b} {converse} the {a} ."
+    hypothesis = f"the {a} {asked} the {b} ." if rng.random() < PLAIN_SHARE else f"the {b} {converse} the {a} ."
     premises = []
     for (x, y), (v, w), (first, second) in product(permutations((a, b)), permutations((c, d)), permutations((asked, other))):
         label = NEUTRAL if first == other else ENTAILMENT if x == a else CONTRADICTION
@@ -120,8 +122,8 @@ def roles(rng: random.Random) -> tuple[str, list[Premise]]:
     """
     a, b, c, d = shuffled(rng, PEOPLE)[:4]
     asked, other = shuffled(rng, TRANSITIVE)[:2]
-    denied = pick(rng, ("", "never "))
-    hypothesis = f"the {a} {denied}{asked} the {b} ." if rng.random() < 0.5 else f"the {b} was {denied}{asked} by the {a} ."
+    denied = "" if rng.random() < PLAIN_SHARE else "never "
+    hypothesis = f"the {a} {denied}{asked} the {b} ." if rng.random() < PLAIN_SHARE else f"the {b} was {denied}{asked} by the {a} ."
     premises = []
     for (x, y), (v, w), (first, second), (here, there) in product(
         permutations((a, b)), permutations((c, d)), permutations((asked, other)), permutations(("", "never "))
@@ -138,7 +140,7 @@ def quantifiers(rng: random.Random) -> tuple[str, list[Premise]]:
     """
     group, others = (f"{person}s" for person in shuffled(rng, PEOPLE)[:2])
     asked, other = shuffled(rng, INTRANSITIVE)[:2]
-    how_many = pick(rng, tuple(QUANTIFIERS))
+    how_many = pick(rng, ("all", "some") if rng.random() < PLAIN_SHARE else ("no", "not all"))
     amounts = shuffled(rng, tuple(QUANTIFIERS))[:2]
     premises = []
     for (first, second), (here, there) in product(permutations((asked, other)), permutations(amounts)):
