@@ -10,9 +10,9 @@ import torch
 from classifiers import TEXTS, VOCABULARY, small_model
 from tiny import save_bert
 
-from course_utils.analysis import importance
+from course_utils.analysis import adversary, importance, permutation
 from course_utils.data import Example, make_batch
-from course_utils.errors import ModelError
+from course_utils.errors import AnalysisError, ModelError
 from course_utils.exercises import Choice, Exercise, Function, Mistake, Number, Outcome
 from course_utils.exercises.submission import _readable
 from course_utils.models import AttentionClassifier, ClassifierConfig, gate_heads, load_checkpoint, load_encoder
@@ -69,6 +69,15 @@ def test_accuracy_of_nothing():
 def test_importance_of_half_precision_models(measure, dtype):
     frame = measure(small_model().to(dtype), make_batch(["a b c"], VOCABULARY))
     assert frame["attention"].sum() == pytest.approx(1, abs=0.02)
+
+
+@pytest.mark.parametrize("experiment", [adversary.exact, adversary.search, permutation.permute])
+def test_no_adversary_of_a_model_that_diverged(experiment):
+    model = small_model()
+    with torch.no_grad():
+        model.decoder.weight[0, 0] = torch.nan
+    with pytest.raises(AnalysisError, match="nan"):
+        experiment(model, make_batch(["a b c"], VOCABULARY))
 
 
 def test_every_truncation_is_announced_and_gates_of_another_batch_refused(tmp_path):

@@ -53,6 +53,7 @@ def read(model: AttentionClassifier, batch: Batch) -> Reading:
 
     Raises:
         NotLinearError: the decoder is not linear in the context vector.
+        AnalysisError: the model's logits are not finite.
     """
     batch = batch.to(model.device)
     output = model(batch)
@@ -61,6 +62,8 @@ def read(model: AttentionClassifier, batch: Batch) -> Reading:
             "the decoder of this model is not linear in the context vector, so the prediction is not a weighted sum over tokens "
             "and this experiment has no short form; adversary.published works with any decoder"
         )
+    if not output.logits.isfinite().all():
+        raise AnalysisError("the model predicts nan or infinity; its training diverged, or its weights are damaged: train it again")
     return Reading(normalised(output.attention), as_float64(output.contributions), describe(batch, output))
 
 
