@@ -69,6 +69,8 @@ def items_to_flip(
     """How much of a text must lose its attention, most important first, until the decision flips (Serrano & Smith 2019, section 5).
 
     The fewer items, the better the ranking. Weights are set to 0 one after the other and the rest is renormalised; the states stay.
+    With two classes and a linear decoder no ranking needs fewer items than `attention_gradient`, which removes the largest terms of
+    the logit's sum first: its result is the floor, not a discovery.
 
     Args:
         batch: B inputs.

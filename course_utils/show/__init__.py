@@ -1,6 +1,6 @@
 """What a person sees: figures with a text alternative, token heat maps, views of heads, widgets."""
 
-from course_utils.show import heads, layers, plots
+from course_utils.show import faithfulness, heads, layers, plots
 from course_utils.show.bertviz import head_view, model_view, neuron_view
 from course_utils.show.counterfactual import counterfactual
 from course_utils.show.curves import curves
@@ -15,6 +15,7 @@ __all__ = [
     "counterfactual",
     "curves",
     "explore_heads",
+    "faithfulness",
     "head_view",
     "heads",
     "heatmap",
