@@ -15,9 +15,12 @@ from course_utils.data import Example, make_batch
 from course_utils.errors import AnalysisError, ModelError
 from course_utils.exercises import Choice, Exercise, Function, Mistake, Number, Outcome
 from course_utils.exercises.submission import _readable
-from course_utils.models import AttentionClassifier, ClassifierConfig, gate_heads, load_checkpoint, load_encoder
+from course_utils.models import AttentionClassifier, AttentionMaps, ClassifierConfig, gate_heads, load_checkpoint, load_encoder
 from course_utils.models.checkpoints import save_checkpoint
 from course_utils.models.training import TrainingConfig, evaluate, fit
+from course_utils.show.display import figure_png
+from course_utils.show.geometry import slab
+from course_utils.show.heads import head_map
 
 
 def trainable() -> AttentionClassifier:
@@ -87,6 +90,13 @@ def test_every_truncation_is_announced_and_gates_of_another_batch_refused(tmp_pa
             encoder.attend(["good " * 80])
     with gate_heads(encoder.model, torch.ones(5, 2, 3)), pytest.raises(ModelError, match="5 inputs"):
         encoder.attend(["good"])
+
+
+def test_dollars_in_tokens_are_no_formula():
+    tokens = ["$5", "$\\frac$", "_x$"]
+    figure_png(slab(tokens, torch.tensor([0.2, 0.3, 0.5]), torch.tensor([-1.0, 0.5, 2.0]), 0.05))
+    maps = AttentionMaps.from_matrix(torch.full((3, 3), 1 / 3), tokens)
+    figure_png(head_map(maps, 0, 0, title="$\\frac$"))
 
 
 class Unspeakable(Exception):

@@ -33,6 +33,7 @@ def theme() -> Iterator[None]:
         "axes.titlelocation": "left",
         "axes.titlesize": "medium",
         "axes.unicode_minus": False,
+        "text.parse_math": False,  # tokens are shown as they are: "$5" is no formula
         "legend.frameon": False,
         "figure.constrained_layout.use": True,
     }
