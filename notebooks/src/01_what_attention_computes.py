@@ -31,8 +31,8 @@ ex = exercises.load("01")
 # %% [markdown]
 # ## Predict first
 #
-# A classifier reads a film review, and its attention is almost all on one word. Now you replace *another* word, five or more places
-# away, by some word drawn at random. The attended word stays where it is.
+# A classifier reads a film review and attends most to one of its words. Now you replace *another* word, five or more places away, by
+# some word drawn at random. The attended word stays where it is.
 #
 # Look at the vector that the large weight multiplies. How much does it change, compared with how much it changes when the attended
 # word itself is replaced? Write down your guess: 0 for "not at all", 1 for "just as much".
@@ -108,9 +108,9 @@ assert difference < 1e-6
 # %% [markdown]
 # ### Padding must get exactly 0
 #
-# Sentences of different lengths go through a model together, the short ones filled up with *padding*. A state of padding is all
-# zeros here, so its score would be 0 too. Is that enough? The exponential of 0 is 1. Padding with the score 0 takes part in the
-# average like any word.
+# Sentences of different lengths go through a model together, the short ones filled up with *padding*. It must not count. An obvious way
+# is to multiply the scores by a mask that is 1 at words and 0 at padding. Is that enough? The exponential of 0 is 1: padding with the
+# score 0 takes part in the average like any word.
 #
 # Padding has to get the score $-\infty$: then its exponential, and so its weight, is exactly 0. Compare the two, with more and more
 # padding behind the same four words.
@@ -124,7 +124,7 @@ for padding in (0, 2, 8, 32):
     wrong = (scores * real).softmax(0)
     rows.append([padding, right[3], wrong[3], wrong[4:].sum()])
 columns = ["padding", "superb, -inf", "superb, score 0", "padding, score 0"]
-pd.DataFrame(rows, columns=columns).astype(float).round(2)
+pd.DataFrame(rows, columns=columns).set_index("padding").astype(float).round(2)
 
 # %% [markdown]
 # With $-\infty$ the weight of *superb* does not know how much padding there is. With 0 it sinks as the batch gets longer: the same
@@ -348,7 +348,7 @@ figure = curves(
 show(
     figure,
     alt="Two lines of entropy against the size of query and key, from 2 to 512. With scores divided by the square root of d the line "
-    "stays level, between 0.8 and 0.9; without it falls steadily, to about a tenth at 512.",
+    "stays level, between 0.8 and 0.9; without it falls steadily, to a twentieth at 512.",
 )
 
 # %% [markdown]
@@ -419,11 +419,16 @@ for row, word in enumerate(["ever", "never"]):
         f"log odds alone {output.token_logits[row, raw]:.1f};  "
         f"p(positive) {output.probabilities[row, 1]:.2f}"
     )
-assert output.token_logits[0, raw] - output.token_logits[1, raw] > 0.6
+total = (output.attention * output.token_logits).sum(1).diff()
+by_raw = output.attention[0, raw] * output.token_logits[:, raw].diff()
+print(f"the word changed is {changed - raw} places after raw")
+print(f"log odds of the prediction change by {float(total):.2f},")
+print(f"of which {float(by_raw):.2f} with the state of raw, at its first weight")
+assert 0.5 < by_raw / total < 0.9
 
 # %% [markdown]
-# The changed word has next to no weight in either sentence. It changed the prediction through the *state of raw*, ten places away.
-# You would look for it in vain in the picture.
+# The changed word has next to no weight in either sentence. Most of its effect on the prediction went through the *state of raw*. You
+# would look for it in vain in the picture.
 
 # %% [markdown]
 # ### All positions, three encoders
@@ -491,7 +496,7 @@ assert (control["state_change"] == 0).all()
 
 # %% [markdown]
 # Both readings get something. A single distant word moves the state, but little; the attended word itself moves it most by far. Yet a
-# sentence has one such word and some twenty others. So the fair question is: keep the attended word, and replace *all* the others.
+# sentence has one such word and many others. So the fair question is: keep the attended word, and replace *all* the others.
 
 # %%
 frames = [
@@ -514,10 +519,11 @@ print("\nchange of its log odds", logit.round(1), sep="\n")
 
 # %% [markdown]
 # Now the balance is another. In the BiLSTM the other words together move the state nearly as far as the attended word does, and its log
-# odds about two thirds as far. (All words replaced at once gives the scale: two unrelated states.) The CNN reads six neighbours only,
+# odds about two thirds as far. (All words replaced at once gives the scale: the states of two unrelated texts.) The CNN reads six neighbours only,
 # and is no different. In the "average" encoder the others count for nothing.
 #
-# A large weight on *raw* is a large weight on a vector that the rest of the sentence has shaped nearly as much as *raw* has.
+# So on average a large weight on a word is a large weight on a vector that the rest of the sentence has shaped nearly as much as that
+# word has.
 
 # %% [markdown]
 # ### What else could explain it?
@@ -535,6 +541,7 @@ effect = light.groupby("encoder", sort=False)[["own_term", "other_terms"]].mean(
 effect["p moves by 0.05, weights fixed"] = (
     (light["change_fixed"] > 0.05).groupby(light["encoder"]).mean()
 )
+assert effect.iloc[0, -1] > 0.1 and effect.iloc[-1, -1] == 0
 effect["words"] = light["encoder"].value_counts()
 effect.round(2)
 
@@ -558,7 +565,7 @@ assert by_chance["all other words"] < state.loc["BiLSTM", "all other words"]
 table.round(1)
 
 # %% [markdown]
-# It mixes as well, though less: the other words move its states about half as far as all words do, and training has added to that. So mixing comes
+# It mixes as well, though less: the other words move its states about half as far as all words do. In this one model training has added to that. So mixing comes
 # with the architecture, before anything is learned. Which states can have read which words is known in advance, from the model's make,
 # and should be asked before a heat map is read.
 
@@ -566,8 +573,9 @@ table.round(1)
 # ## Try it yourself
 #
 # The neuron view (Vig 2019) takes one weight apart. Point at a token on the left, then click the plus sign beside it: you see its query,
-# the keys, their products number by number, and the softmax of the sums. It is the calculation that you did above for head 0-2, and
-# the same square as in the figure there. Choose another head: which of the 32 numbers do its work?
+# the keys, their products number by number, and the softmax of the sums. It is the calculation that you did
+# above for head 0-2, on a shorter sentence; the figure there shows the same pattern. Choose another head: which of the 32 numbers do its
+# work?
 
 # %% tags=["nbval-ignore-output"]
 neuron_view(
