@@ -528,7 +528,7 @@ print("\nchange of its log odds", logit.round(1), sep="\n")
 # %% [markdown]
 # ### What else could explain it?
 #
-# **The state may change where the decoder does not look.** Then it would not matter. That is what `logit_change` checks: the log odds
+# **The state may change where the decoder does not look.** Then it would not matter. That is what the second table checks: the log odds
 # that the decoder makes of this one state. They move as well.
 #
 # **The prediction may move because attention moved, not the states.** So we hold all weights at their original values and look at
@@ -664,15 +664,15 @@ ex.progress()
 # ## What to take away
 #
 # - Attention is an average: scores, softmax, weighted sum. Additive, dot-product and self-attention differ in who asks and how.
-# - Padding must get the score $-\infty$. With any other score a prediction depends on its batch, and accuracy may not tell.
+# - Padding must get the score $-\infty$. With the score 0 a prediction depends on its batch, and accuracy may not tell.
 # - In self-attention `A[i][j]` is how much $i$ attends to $j$: rows look, columns are looked at.
-# - A weight multiplies a state. In a BiLSTM that state is mostly, but not only, its word: words without weight reach the prediction
-#   through it. A heat map does not show them.
+# - A weight multiplies a state. In our BiLSTM a state owes more to its own word than to any other, but all others together shape it
+#   nearly as much. Words without weight reach the prediction through it, and a heat map does not show them.
 
 # %% [markdown]
 # ## What this does not show
 #
-# - That heat maps are useless. The attended word moved its state more than any other single word did, and where states do not mix, weight
+# - That heat maps are useless. On average the attended word moved its state far more than another single word, and where states do not mix, weight
 #   and word belong together. Lesson 06 asks how well weights agree with other measures of importance.
 # - Random words make odd sentences, which a model was not trained on. A gentler change, such as a synonym, may move states less.
 # - The change of a state is measured at the most attended word only, with one trained model an encoder.
