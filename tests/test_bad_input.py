@@ -55,7 +55,7 @@ def test_training_settings_out_of_range(wrong):
         TrainingConfig(**wrong)
 
 
-@pytest.mark.parametrize("label", [None, "pos", 0.5, float("nan"), 2])
+@pytest.mark.parametrize("label", [None, -1, 2])
 def test_labels_that_are_no_class(label):
     with pytest.raises(ModelError, match="label"):
         fit(trainable(), [Example("a", label)], [Example("a", 0)], VOCABULARY)

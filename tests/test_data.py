@@ -32,10 +32,22 @@ def test_vocabulary_refuses_repeats_and_missing_specials():
         Vocabulary(("x",))
 
 
-@pytest.mark.parametrize("bad", ["", "   \n\t", None, math.nan, 3, b"bytes", ["a", "list"]])
+@pytest.mark.parametrize("bad", ["", "   \n\t", "<br />", None, math.nan, 3, b"bytes", ["a", "list"]])
 def test_what_is_not_a_text_is_refused(bad):
     with pytest.raises(DataError):
         make_batch([bad], VOCABULARY)
+
+
+@pytest.mark.parametrize("label", [math.nan, "pos", 1.0])
+def test_a_label_is_a_whole_number(label):
+    with pytest.raises(DataError, match="number of a class"):
+        Example("good", label)
+
+
+def test_a_budget_of_nothing_is_refused():
+    with pytest.raises(DataError, match="token_budget"):
+        make_batches(["good"], VOCABULARY, token_budget=0)
+    assert make_batches([], VOCABULARY) == []
 
 
 def test_one_string_is_not_a_list_of_texts():

@@ -31,6 +31,6 @@ def over(
     if not batches:
         raise AnalysisError("there is no batch to run the experiment on; make some with make_batches(texts, vocabulary)")
     if len(batches) >= BAR_FROM:
-        batches = tqdm(batches, desc=function.__name__, unit="batch", leave=False)
+        batches = tqdm(batches, desc=getattr(function, "__name__", "experiment"), unit="batch", leave=False)
     frames = [function(model, batch, **arguments) for batch in batches]
     return pd.concat(frames).sort_values("input", kind="stable", ignore_index=True)

@@ -1,6 +1,5 @@
 """Texts in, padded tensors out."""
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,6 +8,7 @@ import torch
 from course_utils.data.examples import Example
 from course_utils.data.text import Vocabulary
 from course_utils.errors import DataError
+from course_utils.notices import announce
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,11 @@ def make_batches(
     Args:
         generator: for training: texts of nearly equal length are mixed anew, and the batches come in random order.
             Without it the batches go from the shortest texts to the longest.
+    Raises:
+        DataError: as `make_batch`, or a budget below 1. No text at all gives no batch.
     """
+    if token_budget < 1:
+        raise DataError(f"token_budget must be at least 1, not {token_budget}")
     examples = as_examples(texts)
     tokens = _truncate(examples, max_tokens)
     lengths = torch.tensor([len(words) for words in tokens], dtype=torch.float)
@@ -139,5 +143,5 @@ def _truncate(examples: Sequence[Example], max_tokens: int | None) -> list[tuple
         raise DataError(f"max_tokens must be at least 1, not {max_tokens}")
     cut = sum(len(example.tokens) > max_tokens for example in examples) if max_tokens else 0
     if cut:
-        warnings.warn(f"{cut} of {len(examples)} texts are longer than {max_tokens} tokens and were truncated", stacklevel=3)
+        announce(f"{cut} of {len(examples)} texts are longer than {max_tokens} tokens and were truncated")
     return [example.tokens[:max_tokens] for example in examples]

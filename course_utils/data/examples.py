@@ -3,6 +3,7 @@
 import sys
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Integral
 
 from course_utils.data.text import tokenize
 from course_utils.errors import DataError
@@ -16,8 +17,8 @@ class Example:
         query: what is asked of the text: a question about a story, a hypothesis about a premise. None in tasks of one sequence.
         gold: for each token of `text`, whether it belongs to what decides the label. All False where nothing in the text does.
     Raises:
-        DataError: `text` or `query` is not a string (None and NaN from a table with holes included) or holds no token, or
-            `gold` has not one mark for each token.
+        DataError: `text` or `query` is not a string (None and NaN from a table with holes included) or holds no token, `label`
+            is neither None nor a whole number, or `gold` has not one mark for each token.
     """
 
     text: str
@@ -29,8 +30,12 @@ class Example:
         for text in (self.text,) if self.query is None else (self.text, self.query):
             if not isinstance(text, str):
                 raise DataError(f"a text must be a string, not {text!r}; drop or fill missing rows first")
-            if not text.strip():
+            if not tokenize(text):
                 raise DataError(f"the text {text!r} has no tokens; drop empty rows first")
+        if self.label is not None:
+            if not isinstance(self.label, Integral):
+                raise DataError(f"a label is the number of a class, or None, not {self.label!r}; number the classes from 0")
+            object.__setattr__(self, "label", int(self.label))  # one type, also from a table's own integers
         if self.gold is not None and len(self.gold) != len(self.tokens):
             raise DataError(
                 f"gold has {len(self.gold)} marks for the {len(self.tokens)} tokens of {self.text[:60]!r}; give one a token"

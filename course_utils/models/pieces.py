@@ -2,7 +2,6 @@
 
 import string
 import unicodedata
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import NamedTuple, Self
@@ -10,6 +9,7 @@ from typing import NamedTuple, Self
 import torch
 
 from course_utils.errors import DataError
+from course_utils.notices import announce
 
 
 def is_punctuation(word: str) -> bool:
@@ -104,14 +104,9 @@ def read(tokenizer, texts: Sequence[str], limit: int) -> list[ReadText]:
     encodings = tokenizer(texts, verbose=False).encodings
     cut = sum(len(encoding) > limit for encoding in encodings)
     if cut:
-        _announce(f"{cut} of {len(texts)} texts are longer than {limit} tokens and were truncated")
+        announce(f"{cut} of {len(texts)} texts are longer than {limit} tokens and were truncated")
         encodings = tokenizer(texts, truncation=True, max_length=limit).encodings
     return [_read_one(text, encoding) for text, encoding in zip(texts, encodings, strict=True)]
-
-
-def _announce(message: str) -> None:
-    """A warning each time: `warnings.warn` would say the same words from the same line only once."""
-    warnings.warn_explicit(message, UserWarning, filename=__name__, lineno=1, registry=None)
 
 
 def _read_one(text: str, encoding) -> ReadText:
