@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 import torch
 from course_utils import exercises
-from course_utils.analysis import flow
+from course_utils.analysis import contribution, flow
 from course_utils.data import load
 from course_utils.models import Encoder, load_encoder
 from course_utils.show import heads, layers, show
@@ -181,14 +181,14 @@ print(raw.shape, tokens)
 figure = heads.flow_graph(
     flow.with_residual(raw),
     tokens,
-    title="In layers 1 to 4 nearly every link leads to [CLS]",
+    title="Above layer 0, the links between tokens lead to [CLS]",
     label="weight, residual included",
     smallest=0.08,
 )
 show(
     figure,
     alt="Network of twelve tokens and six layers. Every token has a wide link to itself. From layer 1 on, links from all tokens lead "
-    "to the first column, [CLS]; links between words are thin, except in layer 0 and in the last layer.",
+    "to the first column, [CLS]; links between words are hardly visible.",
 )
 
 # %%
@@ -254,8 +254,21 @@ show(
 )
 
 # %% [markdown]
-# Each layer sends about half of all attention to [CLS], and [CLS] sends hardly anything back out. In rollout it is a drain. Lesson 02
-# shows that its values are very short: heads look there when they have nothing to read. Norms know that, weights do not.
+# In rollout [CLS] is a drain: much goes in, and little comes out again, because [CLS] looks mostly at itself. Is anything read there?
+# Below are the share of attention that words give to [CLS], the share of what they read there by length, and the length of its value
+# beside that of a word (1).
+
+# %%
+classes = contribution.contributions(encoder, texts)
+of_cls = classes[classes["token_class"] == "first"].groupby("layer")
+of_cls = of_cls[["attention", "norm", "value_norm"]].mean()
+assert of_cls.loc[1:, "attention"].between(0.3, 0.75).all()
+assert (of_cls["norm"] < 0.2).all()
+of_cls.round(2)
+
+# %% [markdown]
+# From layer 1 on words give [CLS] 0.4 to 0.55 of their attention, and a tenth or less of what they read is from there: its value is short. A weight on [CLS]
+# may be what a head does when it has nothing to read (Clark et al. 2019 suggest this for [SEP] in BERT). Norms know that, weights do not.
 
 # %% [markdown]
 # ### Does any of them agree with blanking out?
@@ -306,7 +319,7 @@ print(f"last layer, your guess for the best: {my_best}")
 low, high = compare(agreement, "raw", "rollout")
 assert low > 0
 low, high = compare(agreement, "raw", "flow")
-assert high > 0.05
+assert low > 0
 low, high = compare(agreement, "norm rollout", "rollout")
 assert low > 0
 
@@ -329,7 +342,7 @@ claim = {}
 for method, values in paper.items():
     claim[method, "paper"] = [f"{value:.2f}" for value in values]
     both = zip(means.loc[method], half.loc[method], strict=True)
-    claim[method, "ours"] = [f"{mean:.2f} ± {width:.1f}" for mean, width in both]
+    claim[method, "ours"] = [f"{mean:.2f} ± {width:.2f}" for mean, width in both]
 pd.DataFrame(claim, index=range(6)).T.rename_axis(columns="layer")
 
 # %% [markdown]
@@ -348,14 +361,18 @@ without = flow.agreement_with_blank_out(encoder, texts, special=False)
 by_layer(without)
 
 # %%
-both = pd.concat([without.assign(method="without"), agreement.assign(method="with")])
-rollouts = both[(pd.concat([without, agreement])["method"] == "rollout").to_numpy()]
-low, high = compare(rollouts, "without", "with")
+rollouts = pd.concat(
+    [
+        without[without["method"] == "rollout"].assign(method="rollout without [CLS]"),
+        agreement[agreement["method"] == "rollout"],
+    ]
+)
+low, high = compare(rollouts, "rollout without [CLS]", "rollout")
 assert low > 0
 low, high = compare(without, "raw", "rollout")
 
 # %% [markdown]
-# It does. Without the drain rollout *rises* with depth, as in the paper, and doubles its agreement at the last layer. So [CLS]
+# It does. Without the drain rollout *rises* with depth, as in the paper, and more than doubles its agreement at the last layer. So [CLS]
 # explains most of rollout's failure. It does not make rollout better than raw attention, and flow does not recover.
 
 # %% [markdown]
@@ -427,7 +444,7 @@ assert 0.33 < mean_spearman(rarity, by_mask) < 0.52
 
 # %% [markdown]
 # Two ways to blank out a word agree at about 0.66, so no method can be expected to do much better than that here. And counting words,
-# without any look at attention, does about as well as the best rollout. On a general-purpose output, "important" mostly means
+# without any look at the model, does nearly as well as rollout with norms. On a general-purpose output, "important" mostly means
 # "a content word", and a method can score well without following anything.
 
 # %% [markdown]
@@ -435,7 +452,7 @@ assert 0.33 < mean_spearman(rarity, by_mask) < 0.52
 #
 # The paper's main model is a classifier trained from nothing on one task: from the words before a verb, is the verb singular or
 # plural? One word decides, the subject's noun, and the classifier reads [CLS]. We can make such a task. Sentences begin like *the key
-# near the old cars*; the first noun decides, the others distract. A six-layer model learns it in some seconds, one for each of three seeds.
+# near the old cars*; the first noun decides, the others distract. A six-layer model learns it in some seconds, once for each of two seeds.
 
 # %%
 NOUNS = ["key", "dog", "book", "car", "teacher", "girl", "farmer", "letter", "picture"]
@@ -462,7 +479,7 @@ print(beginnings[:3])
 
 
 # %% tags=["nbval-ignore-output"]
-def train(seed, steps=120):
+def train(seed, steps=150):
     """A small Transformer and its linear classifier on [CLS]."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -495,6 +512,8 @@ def train(seed, steps=120):
         loss.backward()
         torch.nn.utils.clip_grad_norm_(parameters, 1)
         optimizer.step()
+        if loss < 0.02:
+            break
     small = Encoder(model.eval(), encoder.tokenizer)
     with torch.no_grad():
         rest = slice(1500, None)
@@ -506,9 +525,11 @@ def train(seed, steps=120):
     return small, lambda states, _: classifier(states[:, 0]).sigmoid()
 
 
+trained = [train(seed) for seed in range(2)]
+
+# %% tags=["nbval-ignore-output"]
 parts = []
-for seed in range(3):
-    small, probability = train(seed)
+for seed, (small, probability) in enumerate(trained):
     frame = flow.agreement_with_blank_out(
         small, beginnings[-24:], query="first", readout=probability
     )
@@ -520,13 +541,13 @@ figure = layers.lines_by_layer(
     verbs,
     "spearman",
     group="method",
-    title="Where one word decides, every method agrees with blank-out",
+    title="Where one word decides, rollout and flow agree with blank-out",
     label="Spearman correlation with blank-out",
 )
 show(
     figure,
-    alt="Five lines over layers 0 to 5, for small models trained on verb number. All lie well above those of the review sentences; "
-    "in the last layer raw attention and norms fall below rollout and flow.",
+    alt="Five lines over layers 0 to 5, for small models trained on verb number. Rollout and flow "
+    "stay between 0.5 and 0.8 at every layer, well above their values on review sentences; raw attention is as high, norms lower.",
 )
 
 # %% tags=["nbval-ignore-output"]
@@ -534,8 +555,9 @@ last = verbs[verbs["layer"] == 5].groupby(["seed", "method"])["spearman"].mean()
 last.unstack()[METHODS].round(2)
 
 # %% [markdown]
-# With the paper's task the level changes for *every* method. The table has a row for each seed: seeds differ more than methods do.
-# In the last layer, where the paper's raw attention is weak, ours falls as well, while rollout and flow keep what lower layers knew.
+# With the paper's task rollout and flow, which read at [CLS] had 0.2 and -0.15 on the reviews, reach 0.6 to 0.75, near the paper's 0.7. That is
+# without any change of method. Raw attention gains as well, and which method is best depends on the seed: this task does not tell
+# them apart. Raw attention's collapse in the middle layers, the paper's most striking row, does not appear in our small models.
 #
 # The paper contains a hint in the same direction. Its table 3 (second-hand, from a transcription) repeats the comparison for a
 # sentiment classifier, with gradients as the yardstick: at the last layer 0.09 for raw attention, 0.13 for rollout, 0.14 for flow,
@@ -557,7 +579,7 @@ def follow(residual=0.5, layer=5, norms=False):
     show(heads.flow_graph(steps, tokens, title=title, smallest=0.08), alt=title)
 
 
-ipywidgets.interact(follow, residual=(0.0, 0.95, 0.05), layer=(0, 5))
+_ = ipywidgets.interact(follow, residual=(0.0, 0.95, 0.05), layer=(0, 5))
 # %% [markdown]
 # ## Exercises
 #
@@ -601,6 +623,11 @@ pd.DataFrame(rows, index=["Spearman", "share of [CLS]"]).T.rename_axis(
     "residual"
 ).round(2)
 
+# %% [markdown]
+# It hangs on it entirely. With nothing for the residual the order turns round; with nine tenths rollout agrees as well as raw attention
+# does at the last layer. But then it hardly follows anything: where $A_l$ is close to the identity, the product is close to the identity
+# plus the *sum* of the layers' attention, and its order is that of raw attention averaged over layers.
+
 # %%
 ex.flow
 
@@ -637,10 +664,10 @@ ex.progress()
 # - After several layers a state at a word's place is a mixture. Rollout multiplies shares along paths, flow asks for the narrowest
 #   links; on the same three tokens they told different stories.
 # - In MiniLM most attention goes to [CLS] and is read as almost nothing. Rollout takes it at its word and finds most of the output there.
-#   Without [CLS], or with norms in place of weights, it agrees with blank-out about twice as well.
+#   Without [CLS], or with norms in place of weights, it agrees with blank-out more than twice as well.
 # - The paper's ranking of the methods did not appear on review sentences. Its level appeared when we took over its task. A result about
 #   an explanation method is a result about a method *and* a model *and* a task.
-# - A yardstick needs one too: two ways of blanking out agree only in part, and word counts score as well as the best rollout.
+# - A yardstick needs one too: two ways of blanking out agree only in part, and word counts score nearly as well as rollout with norms.
 
 # %% [markdown]
 # ## What this does not show
@@ -657,6 +684,7 @@ ex.progress()
 # ## Further reading
 #
 # - Abnar, S. & Zuidema, W. (2020). Quantifying Attention Flow in Transformers. *ACL*. Sections 3 and 4, tables 1 to 3.
+# - Clark, K., Khandelwal, U., Levy, O. & Manning, C. D. (2019). What Does BERT Look At? *BlackboxNLP*. Section 3.2.
 # - Kobayashi, G., Kuribayashi, T., Yokoi, S. & Inui, K. (2020). Attention is Not Only a Weight: Analyzing Transformers with Vector Norms.
 #   *EMNLP*.
 # - Kobayashi, G., Kuribayashi, T., Yokoi, S. & Inui, K. (2021). Incorporating Residual and Normalization Layers into Analysis of Masked
