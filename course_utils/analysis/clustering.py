@@ -14,6 +14,7 @@ from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
+from course_utils.analysis.resampling import draws
 from course_utils.errors import AnalysisError
 from course_utils.models.maps import AttentionMaps
 from course_utils.models.transformer import Encoder
@@ -145,8 +146,7 @@ def stability(
     """
     reference = cluster(distances, n_clusters, method=method).labels
     n_texts = len(distances.per_text)
-    drawn = np.random.default_rng(seed).multinomial(n_texts, np.full(n_texts, 1 / n_texts), size=n_resamples)
-    resampled = drawn @ distances.per_text.astype(np.float64) / n_texts
+    resampled = draws(n_texts, n_resamples, seed) @ distances.per_text.astype(np.float64) / n_texts
     ari = [adjusted_rand_score(reference, _cut(hierarchy.linkage(condensed, method), n_clusters)) for condensed in resampled]
     return pd.DataFrame({"resample": np.arange(n_resamples), "ari": ari})
 

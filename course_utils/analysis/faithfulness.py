@@ -9,6 +9,7 @@ import pandas as pd
 import torch
 
 from course_utils.analysis.erasure import RANDOM, average_draws, methods_of, predict_kept, ranks
+from course_utils.analysis.resampling import draws
 from course_utils.data import Batch
 from course_utils.errors import AnalysisError
 from course_utils.models import AttentionClassifier
@@ -151,7 +152,7 @@ def intervals(
     places = {key: place for place, key in enumerate(order)}
     partners = [places.get((baseline, *key[1:])) for key in order]
     difference = values - values[:, partners] if len(base) else np.full(values.shape, math.nan)
-    weights = np.random.default_rng(seed).multinomial(len(values), np.full(len(values), 1 / len(values)), n_resamples) / len(values)
+    weights = draws(len(values), n_resamples, seed) / len(values)
     columns = {"measure": column, "mean": values.mean(0)}
     columns["low"], columns["high"] = np.percentile(weights @ values, [2.5, 97.5], axis=0)
     columns["difference"] = difference.mean(0)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from course_utils.analysis.resampling import draws
 from course_utils.errors import AnalysisError
 from course_utils.models.maps import AttentionMaps
 from course_utils.models.transformer import Encoder
@@ -183,8 +184,7 @@ def _layer_means(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _resample(frame: pd.DataFrame, n_resamples: int, seed: int) -> np.ndarray:
     """(resamples, texts), how often each text is drawn."""
-    n_texts = frame["input"].nunique()
-    return np.random.default_rng(seed).multinomial(n_texts, np.full(n_texts, 1 / n_texts), size=n_resamples)
+    return draws(frame["input"].nunique(), n_resamples, seed)
 
 
 def _weighted_mean(counts: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -11,16 +11,23 @@ from course_utils.errors import ModelError
 
 
 class _Family(NamedTuple):
-    """Where a family of models keeps the parts of its attention: the list of layers, then, in each, paths of modules."""
+    """Where a family of models keeps the parts of its attention: the list of layers, then, in each, paths of modules.
+
+    `query` and `key` are empty where they have no module of their own.
+    """
 
     layers: str
     projection: str
     value: str
+    query: str = ""
+    key: str = ""
 
 
 _FAMILIES = (
-    _Family("encoder.layer", "attention.output.dense", "attention.self.value"),  # BERT, RoBERTa, ELECTRA
-    _Family("transformer.layer", "attention.out_lin", "attention.v_lin"),  # DistilBERT
+    _Family(  # BERT, RoBERTa, ELECTRA
+        "encoder.layer", "attention.output.dense", "attention.self.value", "attention.self.query", "attention.self.key"
+    ),
+    _Family("transformer.layer", "attention.out_lin", "attention.v_lin", "attention.q_lin", "attention.k_lin"),  # DistilBERT
     _Family("h", "attn.c_proj", "attn.c_attn"),  # GPT-2: query, key and value come out of one module, value last
 )
 
@@ -39,7 +46,7 @@ def gate_heads(model: nn.Module, gates: torch.Tensor) -> Iterator[None]:
     Raises:
         ModelError: the shape does not fit, or the family is unknown.
     """
-    projections = _modules(model, "projection")
+    projections = attention_modules(model, "projection")
     expected = (len(projections), model.config.num_attention_heads)
     if gates.shape[-2:] != expected or gates.dim() not in (2, 3):
         raise ModelError(f"gates have shape {tuple(gates.shape)}; this model needs (layers, heads) = {expected}")
@@ -76,7 +83,7 @@ def capture_values(model: nn.Module, *, keep: bool = True) -> Iterator[list[torc
     handles = []
     try:
         if keep:
-            for module in _modules(model, "value"):
+            for module in attention_modules(model, "value"):
                 handles.append(module.register_forward_hook(store))
         yield captured
     finally:
@@ -87,18 +94,25 @@ def capture_values(model: nn.Module, *, keep: bool = True) -> Iterator[list[torc
 def output_weights(model: nn.Module) -> torch.Tensor:
     """(L, N, D, H): the part of each layer's output projection that belongs to each head; `value @ weight` is what it writes."""
     layers = []
-    for module in _modules(model, "projection"):
+    for module in attention_modules(model, "projection"):
         weight = module.weight.detach().T if isinstance(module, nn.Linear) else module.weight.detach()
         layers.append(weight.unflatten(0, (model.config.num_attention_heads, -1)))
     return torch.stack(layers)
 
 
-def _modules(model: nn.Module, part: str) -> list[nn.Module]:
-    """A part of every layer's attention, in order of layers."""
+def attention_modules(model: nn.Module, part: str) -> list[nn.Module]:
+    """A part of every layer's attention ("projection", "value", "query" or "key"), in order of layers.
+
+    Raises:
+        ModelError: the family is unknown, or has no module for this part.
+    """
     base = getattr(model, "base_model", model)
     for family in _FAMILIES:
+        path = getattr(family, part)
+        if not path:
+            continue
         try:
-            return [layer.get_submodule(getattr(family, part)) for layer in base.get_submodule(family.layers)]
+            return [layer.get_submodule(path) for layer in base.get_submodule(family.layers)]
         except AttributeError:
             continue
     raise ModelError(

@@ -6,22 +6,9 @@ import torch
 from torch import nn
 
 from course_utils.errors import ModelError
+from course_utils.models.heads import attention_modules
 from course_utils.models.maps import AttentionMaps
 from course_utils.models.transformer import Encoder
-
-
-class _Family(NamedTuple):
-    """Where a family keeps its list of layers and, in each, the modules that make queries and keys."""
-
-    layers: str
-    query: str
-    key: str
-
-
-_FAMILIES = (
-    _Family("encoder.layer", "attention.self.query", "attention.self.key"),  # BERT, RoBERTa, ELECTRA
-    _Family("transformer.layer", "attention.q_lin", "attention.k_lin"),  # DistilBERT
-)
 
 
 class Neurons(NamedTuple):
@@ -68,15 +55,11 @@ def neurons(encoder: Encoder, text: str) -> Neurons:
 
 
 def _modules(model: nn.Module) -> tuple[list[nn.Module], list[nn.Module]]:
-    base = getattr(model, "base_model", model)
-    for family in _FAMILIES:
-        try:
-            layers = list(base.get_submodule(family.layers))
-            queries, keys = ([layer.get_submodule(path) for layer in layers] for path in (family.query, family.key))
-            return queries, keys
-        except AttributeError:
-            continue
-    raise ModelError(
-        f"{type(base).__name__} has no separate modules for queries and keys (GPT-2 makes query, key and value in one), so its "
-        "neurons cannot be shown; use a BERT, RoBERTa, ELECTRA or DistilBERT encoder such as load_encoder('minilm'), or head_view"
-    )
+    try:
+        return attention_modules(model, "query"), attention_modules(model, "key")
+    except ModelError as error:
+        name = type(getattr(model, "base_model", model)).__name__
+        raise ModelError(
+            f"{name} has no separate modules for queries and keys (GPT-2 makes query, key and value in one), so its neurons cannot "
+            "be shown; use a BERT, RoBERTa, ELECTRA or DistilBERT encoder such as load_encoder('minilm'), or head_view"
+        ) from error
