@@ -209,3 +209,11 @@ def test_hub_splits_are_kept_and_cleaned_of_leaks():
     assert len(from_hub_splits("x", unlabelled, "text", "label").test) == 100
     with pytest.raises(DataError, match="no column 'sentence'; its columns are text, label"):
         from_hub_splits("x", parts, "sentence", "label")
+
+
+def test_hub_labels_without_names_are_numbered_in_order():
+    def starred(start, stop):
+        return Rows([row | {"label": row["label"] + 4} for row in hub_rows(start, stop)])
+
+    dataset = from_hub_splits("x", {"train": starred(0, 300), "test": starred(300, 350)}, "text", "label")
+    assert dataset.classes == ("4", "5") and {example.label for example in dataset.train} == {0, 1}

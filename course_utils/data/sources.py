@@ -107,11 +107,11 @@ def from_hub_splits(name: str, parts, text: str, label: str) -> Dataset:
     for column in (text, label):
         if column not in columns:
             raise DataError(f"hub data set {name!r} has no column {column!r}; its columns are {', '.join(columns)}")
-    classes = getattr(parts["train"].features[label], "names", None) or _sorted_classes({str(row[label]) for row in parts["train"]})
+    named = getattr(parts["train"].features[label], "names", None)
+    classes = named or _sorted_classes({str(row[label]) for row in parts["train"]})
+    numbers = {str(value): number for number, value in enumerate(range(len(named)) if named else classes)}
     examples = {
-        split: _without_duplicates(
-            Example(row[text], _class_number(row[label], classes)) for row in rows if row[label] not in (None, -1)
-        )
+        split: _without_duplicates(Example(row[text], numbers[str(row[label])]) for row in rows if row[label] not in (None, -1))
         for split, rows in parts.items()
     }
     test = examples.get("test") or examples.get("validation") or []
@@ -188,7 +188,3 @@ def _sorted_classes(values: set[str]) -> tuple[str, ...]:
         return tuple(sorted(values, key=float))
     except ValueError:
         return tuple(sorted(values))
-
-
-def _class_number(value, classes: Sequence[str]) -> int:
-    return value if isinstance(value, int) else list(classes).index(str(value))
