@@ -1,4 +1,4 @@
-"""The course's commands on every system: `python tools/course.py lab` (test, run, notebooks, lock); the Makefile calls the same.
+"""The course's commands on every system: `python tools/course.py lab` (test, run, notebooks, site, lock). The Makefile calls the same.
 
 Only the standard library is used, because this file creates the environment that holds everything else. It installs into
 `.venv` once and again only when a requirements file changed.
@@ -191,6 +191,10 @@ def notebooks(names: list[str]) -> int:
     return call(python(), "-m", "tools.build_lessons", *names)
 
 
+def site(_: list[str]) -> int:
+    return call(python(), "-m", "tools.site")
+
+
 def lock(_: list[str]) -> int:
     """Write the newest versions that the floors allow to requirements.lock.
 
@@ -218,7 +222,7 @@ def lock(_: list[str]) -> int:
     return 0
 
 
-COMMANDS = {"lab": lab, "test": test, "run": run, "notebooks": notebooks, "lock": lock}
+COMMANDS = {"lab": lab, "test": test, "run": run, "notebooks": notebooks, "site": site, "lock": lock}
 
 if __name__ == "__main__":
     sys.exit(main())
