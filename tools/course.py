@@ -1,4 +1,4 @@
-"""The course's commands on every system: `python tools/course.py lab` (test, run, notebooks, site, lock). The Makefile calls the same.
+"""The course's commands on every system, `python tools/course.py lab` (test, run, notebooks, site, lock); the Makefile calls them.
 
 Only the standard library is used, because this file creates the environment that holds everything else. It installs into
 `.venv` once and again only when a requirements file changed.
