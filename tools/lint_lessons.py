@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 from nbformat import NotebookNode
 
-from tools import lessons
+from tools import bibliography, lessons
 from tools.build_lessons import WIDGET, WIDGET_WORDS
 
 MAX_OUTPUT_BYTES = 1_000_000
@@ -19,7 +19,7 @@ FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 
 def problems(notebook: NotebookNode) -> list[str]:
     """Everything that is wrong with a stored lesson, one sentence each; empty when it is fit."""
-    checks = (tags, ids, order, opening, setup, headings, anatomy, outputs)
+    checks = (tags, ids, order, opening, setup, headings, anatomy, citations, outputs)
     return [problem for check in checks for problem in check(notebook)]
 
 
@@ -104,6 +104,12 @@ def anatomy(notebook: NotebookNode) -> Iterator[str]:
     present = [name for name in names if name in lessons.SECTIONS]
     if present != sorted(present, key=lessons.SECTIONS.index):
         yield f"the sections are out of order: {', '.join(present)}"
+
+
+def citations(notebook: NotebookNode) -> Iterator[str]:
+    prose = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    for work in bibliography.unknown(prose, bibliography.read()):
+        yield f"it cites {work}, which docs/references.bib does not have; add the entry, or correct name and year"
 
 
 def outputs(notebook: NotebookNode) -> Iterator[str]:
