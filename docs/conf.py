@@ -37,13 +37,12 @@ autodoc_preserve_defaults = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 napoleon_use_rtype = False
-python_maximum_signature_line_length = 90
 
 # Formulas: MathJax as one file of the page's own, which draws them as SVG and needs no font.
 mathjax = next(file for file in files("sphinx-mathjax-offline") if file.name == "tex-svg-full.js")
 mathjax_path = "tex-svg-full.js"
 
-smartquotes = False  # a docstring's "bilstm" is code
+smartquotes_action = "D"  # dashes only: a docstring's "bilstm" is code
 html_theme = "sphinx_book_theme"
 html_title = "Attention and explanation"
 html_static_path = ["_static", str(mathjax.locate())]
@@ -61,7 +60,6 @@ html_theme_options = {
     "navbar_center": [],
     "navbar_end": [],
     "navbar_persistent": [],
-    "show_navbar_depth": 1,
 }
 
 

@@ -48,7 +48,7 @@ def spelling(*paths) -> str:
 
 
 def test_spelling():
-    prose = [*lessons.ROOT.glob("*.md"), *lessons.ROOT.glob("docs/**/*.md"), *SOURCES]
+    prose = [*lessons.ROOT.glob("*.md"), *lessons.ROOT.glob("docs/**/*.md"), *lessons.ROOT.glob("docs/*.bib"), *SOURCES]
     assert spelling(*prose) == ""
 
 

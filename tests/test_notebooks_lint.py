@@ -81,6 +81,10 @@ BAD = {
     "two titles": (changed(lambda cells: cells[4].update(source="# Another")), "there are 2"),
     "level jump": (changed(lambda cells: cells[-1].update(new_markdown_cell("#### Deep", id="deep"))), "jumps from level 2 to 4"),
     "no section": (changed(lambda cells: cells.pop(5)), "'## The claim' occurs 0 times"),
+    "unknown work": (
+        changed(lambda cells: cells[3].update(source=cells[3].source + "\n\nNobody & Noone (2018) agree.")),
+        "nobody 2018",
+    ),
     "sections out of order": (changed(swap_sections), "out of order"),
 }
 
@@ -95,6 +99,9 @@ GOOD = {
     "error on purpose": with_output(new_output("error", ename="DataError", evalue="bad", traceback=[]), "raises-exception"),
     "tagged widget": with_output(display(text_plain=WIDGET_WORDS), "nbval-ignore-output"),
     "heading after a colon": changed(lambda cells: cells[5].update(source="## The claim: weights explain")),
+    "known works": changed(
+        lambda cells: cells[3].update(source=cells[3].source + "\n\nJain & Wallace (2019); (Clark et al. 2019).")
+    ),
     "comment in a fence": changed(lambda cells: cells[3].update(source=cells[3].source + "\n\n```\n# not a title\n```")),
 }
 

@@ -52,8 +52,8 @@ def gather(source: Path) -> None:
     stored = {path.stem: lessons.read(path) for path in sorted(lessons.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))}
     fills: dict[str, Callable[[], str]] = {
         "lessons": lambda: lesson_lists(stored),
-        "pages": lambda: toctree(["glossary", "api", "references", *optional_pages()], "Beside the lessons", ("hidden",)),
-        "rooms": lambda: toctree([f"api_{room}" for room in ROOMS]),
+        "pages": lambda: toctree(["glossary", "references", *optional_pages()], "Beside the lessons"),
+        "package": lambda: toctree(["Overview <api>", *(f"{room} <api_{room}>" for room in ROOMS)], "The package"),
         "references": lambda: references(stored),
     }
     pages = {f"notebooks/{name}.ipynb": nbformat.writes(lesson_page(notebook)) for name, notebook in stored.items()}
@@ -77,9 +77,9 @@ def optional_pages() -> list[str]:
     return sorted({path.stem for path in DOCS.glob("*.md")} - {"index", "glossary", "api", "references"})
 
 
-def toctree(entries: list[str], caption: str = "", options: tuple[str, ...] = ("maxdepth: 1",)) -> str:
-    head = [f":{option}:" if option.endswith("hidden") else f":{option}" for option in options]
-    return "\n".join(["```{toctree}", *([f":caption: {caption}"] if caption else []), *head, *entries, "```"])
+def toctree(entries: list[str], caption: str) -> str:
+    """Entries of the sidebar; the page itself shows nothing."""
+    return "\n".join(["```{toctree}", f":caption: {caption}", ":hidden:", *entries, "```"])
 
 
 # --- lessons
@@ -105,7 +105,7 @@ def lesson_lists(stored: dict[str, NotebookNode]) -> str:
         heads = {name: lessons.title_and_question(stored[name].cells[0].source) for name in names}
         lines = [f"- [{name[:2]} · {title}](notebooks/{name}.ipynb)  \n  {question}" for name, (title, question) in heads.items()]
         entries = [f"{name[:2]} · {title} <notebooks/{name}>" for name, (title, _) in heads.items()]
-        blocks += [f"### {part}", "\n".join(lines), toctree(entries, part, ("hidden",))]
+        blocks += [f"### {part}", "\n".join(lines), toctree(entries, part)]
     return "\n\n".join(blocks)
 
 
