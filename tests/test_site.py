@@ -85,6 +85,19 @@ def test_a_later_lesson_appears_by_itself():
     assert "notebooks/97_later" in site.lesson_lists(stored)
 
 
+LINKS = {
+    ("[a](../notebooks/08_x.ipynb#bound)", ""): "[a](notebooks/08_x.ipynb#bound)",
+    ("[a](../docs/glossary.md)", "../"): "[a](../glossary.md)",
+    ("[a](../data/sources.toml)", "../"): f"[a]({lessons.repository()}/blob/main/data/sources.toml)",
+    ("[a](09_y.ipynb) [b](https://example.org)", "../"): "[a](09_y.ipynb) [b](https://example.org)",
+}
+
+
+@pytest.mark.parametrize(("given", "wanted"), LINKS.items(), ids=[text for text, _ in LINKS])
+def test_links_of_the_repository_lead_somewhere_on_the_site(given, wanted):
+    assert site.with_site_links(*given) == wanted
+
+
 # --- glossary
 
 

@@ -35,6 +35,8 @@ def main(arguments: list[str]) -> int:
     target = Path(arguments[0]) if arguments else TARGET
     if status := build(target):
         return status
+    if unused := unused_terms():
+        print(f"terms of the glossary that no lesson uses yet: {', '.join(unused)}")
     print(f"open {target / 'html' / 'index.html'}")
     return 0
 
@@ -49,7 +51,7 @@ def build(target: Path) -> int:
 
 def gather(source: Path) -> None:
     """Write every page that Sphinx reads, and remove what is no page any more; what did not change keeps its time."""
-    stored = {path.stem: lessons.read(path) for path in sorted(lessons.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))}
+    stored = stored_lessons()
     fills: dict[str, Callable[[], str]] = {
         "lessons": lambda: lesson_lists(stored),
         "pages": lambda: toctree(["glossary", "references", *optional_pages()], "Beside the lessons"),
@@ -59,7 +61,7 @@ def gather(source: Path) -> None:
     pages = {f"notebooks/{name}.ipynb": nbformat.writes(lesson_page(notebook)) for name, notebook in stored.items()}
     pages |= {f"api_{room}.md": api_page(room) for room in ROOMS}
     for path in DOCS.glob("*.md"):
-        text = path.read_text(encoding="utf-8").replace("{{repository}}", lessons.repository())
+        text = with_site_links(path.read_text(encoding="utf-8").replace("{{repository}}", lessons.repository()), "")
         text = re.sub(r"^<!-- (\w+) -->$", lambda mark: fills[mark[1]](), text, flags=re.MULTILINE)
         pages[path.name] = with_first_lessons(text, stored) if path.stem == "glossary" else text
     for path in source.rglob("*.*"):
@@ -77,6 +79,23 @@ def optional_pages() -> list[str]:
     return sorted({path.stem for path in DOCS.glob("*.md")} - {"index", "glossary", "api", "references"})
 
 
+def with_site_links(text: str, up: str) -> str:
+    """Links to lessons and to docs/ lead to their pages, other links to files of the repository lead there.
+
+    Args:
+        text: a page that lies in docs/ or notebooks/.
+        up: the way from its place on the site to the site's top: "" or "../".
+    """
+
+    def target(link: re.Match) -> str:
+        path = link[1]
+        if re.match(r"notebooks/\w+\.ipynb|docs/\w+\.md", path):
+            return f"]({up}{path.removeprefix('docs/')}"
+        return f"]({lessons.repository()}/blob/main/{path}"
+
+    return re.sub(r"\]\(\.\./([^)\s]+)", target, text)
+
+
 def toctree(entries: list[str], caption: str) -> str:
     """Entries of the sidebar; the page itself shows nothing."""
     return "\n".join(["```{toctree}", f":caption: {caption}", ":hidden:", *entries, "```"])
@@ -85,11 +104,16 @@ def toctree(entries: list[str], caption: str) -> str:
 # --- lessons
 
 
+def stored_lessons() -> dict[str, NotebookNode]:
+    """The executed lessons by name, in order."""
+    return {path.stem: lessons.read(path) for path in sorted(lessons.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))}
+
+
 def lesson_page(notebook: NotebookNode) -> NotebookNode:
     """The lesson as the site shows it: badges are plain links, since their pictures lie on other servers; the setup is folded."""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            cell.source = _BADGE.sub(r"[\1]", cell.source)
+            cell.source = with_site_links(_BADGE.sub(r"[\1]", cell.source), "../")
         elif "setup" in cell.metadata.get("tags", ()):
             cell.metadata.tags.append("hide-input")
     return notebook
@@ -117,16 +141,26 @@ def with_first_lessons(glossary: str, stored: dict[str, NotebookNode]) -> str:
     prose = {name: words_of(notebook) for name, notebook in stored.items()}
 
     def linked(entry: re.Match) -> str:
-        first = first_lesson([entry["term"], *(entry["forms"] or "").split(", ")], prose)
+        first = first_lesson(forms(entry), prose)
         link = f" First in [lesson {first[:2]}](notebooks/{first}.ipynb)." if first else ""
         return f"{entry['term']}\n{entry['meaning']}{link}"
 
     return _TERM.sub(linked, glossary)
 
 
-def first_lesson(forms: list[str], prose: dict[str, str]) -> str | None:
+def unused_terms() -> list[str]:
+    prose = {name: words_of(notebook) for name, notebook in stored_lessons().items()}
+    entries = _TERM.finditer((DOCS / "glossary.md").read_text(encoding="utf-8"))
+    return [entry["term"] for entry in entries if not first_lesson(forms(entry), prose)]
+
+
+def forms(entry: re.Match) -> list[str]:
+    return [entry["term"], *(entry["forms"] or entry["term"]).split(", ")]
+
+
+def first_lesson(words: list[str], prose: dict[str, str]) -> str | None:
     """Name of the first lesson whose prose has one of these words, in the singular or the plural."""
-    wanted = "|".join(re.escape(form.lower()) for form in forms if form)
+    wanted = "|".join(re.escape(word.lower()) for word in words)
     pattern = re.compile(rf"(?<!\w)(?:{wanted})(?:s|es)?(?!\w)")
     return next((name for name, text in prose.items() if pattern.search(text)), None)
 
