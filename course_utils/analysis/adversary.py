@@ -99,7 +99,7 @@ def published(
         raise AnalysisError(f"at least 1 start is needed, not {n_starts}")
     batch = batch.to(model.device)
     with torch.no_grad():
-        output = model(batch)
+        output, query = model(batch), model.encode_query(batch)
         hidden, original, attention = output.hidden, output.probabilities[:, None], output.attention[:, None]
     padding = ~batch.mask[:, None]
     scores = _random_scores(batch, n_starts, seed).to(hidden).requires_grad_()
@@ -107,7 +107,7 @@ def published(
 
     def outcome() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         weights = scores.masked_fill(padding, -math.inf).softmax(-1)
-        change = tvd(model.decoder(weights @ hidden).softmax(-1), original)
+        change = tvd(model.decoder(weights @ hidden, query).softmax(-1), original)
         return weights, jsd(weights, attention), change
 
     with torch.enable_grad():

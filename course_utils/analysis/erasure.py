@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import compress
 
 import numpy as np
@@ -57,7 +56,8 @@ def _shortened(batch: Batch, texts: np.ndarray, kept: np.ndarray) -> Batch:
     ids = torch.zeros(mask.shape, dtype=torch.int64)
     ids[mask] = batch.ids.cpu()[texts][kept_here]
     tokens = tuple(tuple(compress(batch.tokens[text], row)) for text, row in zip(texts, kept, strict=True))
-    return replace(batch, ids=ids, mask=mask, lengths=lengths, labels=None, tokens=tokens, index=batch.index.cpu()[texts])
+    query = None if batch.query is None else batch.query.select(torch.from_numpy(texts))
+    return Batch(ids, mask, lengths, labels=None, tokens=tokens, index=batch.index.cpu()[texts], query=query)
 
 
 def methods_of(scores: pd.DataFrame, methods: Sequence[str] | None = None) -> list[str]:

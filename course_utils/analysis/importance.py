@@ -7,12 +7,13 @@ import pandas as pd
 import torch
 
 from course_utils.analysis import lstm
+from course_utils.analysis.erasure import predict_kept
 from course_utils.analysis.removal import runs
 from course_utils.data import Batch
 from course_utils.errors import AnalysisError
 from course_utils.models import AttentionClassifier
 from course_utils.models.attention import masked_softmax
-from course_utils.models.encoders import BiLSTMEncoder
+from course_utils.models.decoders import LinearDecoder
 
 _TOKENS_AT_ONCE = 2048  # enough rows for an efficient matrix product, few enough for the processor's cache
 
@@ -21,8 +22,8 @@ def gradient(model: AttentionClassifier, batch: Batch, *, hold_attention: bool =
     """Slope of the predicted probability p along each word vector x_t, `|x_t . dp/dx_t|` (Jain & Wallace 2019, section 4.1).
 
     It is the change of p, to first order, when the vector is scaled to zero. One backward pass serves the batch, and no gradient of
-    a weight is computed. Because the probabilities sum to 1, the slope is taken from those of the *other* classes, which keeps its
-    value where p rounds to 1.
+    a weight is computed; a query is held as it is. Because the probabilities sum to 1, the slope is taken from those of the *other*
+    classes, which keeps its value where p rounds to 1.
 
     Args:
         batch: B inputs.
@@ -33,14 +34,14 @@ def gradient(model: AttentionClassifier, batch: Batch, *, hold_attention: bool =
         total; 0 where all gradients are 0), `predicted_class`.
     """
 
-    def measure(ids: torch.Tensor, mask: torch.Tensor) -> dict[str, torch.Tensor]:
-        embedded = model.embedding(ids).detach().requires_grad_()
+    def measure(texts: Batch) -> dict[str, torch.Tensor]:
+        embedded = model.embedding(texts.ids).detach().requires_grad_()
+        query = detached_query(model, texts)
         with torch.enable_grad():
-            bilstm = isinstance(model.encoder, BiLSTMEncoder)
-            hidden = lstm.states(model.encoder, embedded, mask) if bilstm else model.encoder(embedded, mask)
-            attention = model.attention(hidden, mask)
+            hidden = lstm.states_of(model.encoder, embedded, texts.mask)
+            attention = model.attention(hidden, texts.mask, query)
             weights = attention.detach() if hold_attention else attention
-            probabilities = model.decoder((weights[:, None] @ hidden).squeeze(1)).softmax(-1)
+            probabilities = model.decoder((weights[:, None] @ hidden).squeeze(1), query).softmax(-1)
             predicted = probabilities.argmax(-1, keepdim=True)
             (slope,) = torch.autograd.grad(probabilities.scatter(1, predicted, 0).sum(), embedded)
         gradients = (slope * embedded.detach()).sum(-1).abs()
@@ -56,7 +57,8 @@ def leave_one_out(model: AttentionClassifier, batch: Batch, *, max_tokens: int =
     """Change of the prediction when a token is deleted and the text is encoded again (Jain & Wallace 2019, section 4.1).
 
     The values are those of re-encoding every shortened text, but only what a deletion changes is computed (see `removal`). The cost
-    of a text of T tokens still grows with T^2 steps of the encoder and its memory with T^2 numbers a class.
+    of a text of T tokens still grows with T^2 steps of the encoder and its memory with T^2 numbers a class. Models with a query or
+    without a linear decoder have no such short way: their shortened texts are encoded one by one (see `erasure.predict_kept`).
 
     Args:
         batch: B inputs.
@@ -75,14 +77,20 @@ def leave_one_out(model: AttentionClassifier, batch: Batch, *, max_tokens: int =
             f"shorten it (make_batch(..., max_tokens={max_tokens})) or allow it (leave_one_out(..., max_tokens={longest}))"
         )
 
-    def measure(ids: torch.Tensor, mask: torch.Tensor) -> dict[str, torch.Tensor]:
-        versions = runs(model, model.embedding(ids), mask)
-        deleted = torch.eye(ids.shape[1] + 1, ids.shape[1], dtype=torch.bool, device=ids.device)
-        weights = masked_softmax(versions.scores, mask[:, None] & ~deleted)
-        probabilities = (weights[:, :, None] @ versions.contributions).squeeze(2).softmax(-1)
+    def measure(texts: Batch) -> dict[str, torch.Tensor]:
+        length = texts.ids.shape[1]
+        deleted = torch.eye(length + 1, length, dtype=torch.bool, device=texts.ids.device)
+        if model.config.query or not isinstance(model.decoder, LinearDecoder):
+            attention = model(texts).attention
+            probabilities = predict_kept(model, texts, ~deleted.expand(len(texts), -1, -1)).to(attention)
+        else:
+            versions = runs(model, model.embedding(texts.ids), texts.mask)
+            weights = masked_softmax(versions.scores, texts.mask[:, None] & ~deleted)
+            attention = weights[:, -1]
+            probabilities = (weights[:, :, None] @ versions.contributions).squeeze(2).softmax(-1)
         whole = probabilities[:, -1:]
         change = (probabilities[:, :-1] - whole).abs().sum(-1) / 2
-        return {"attention": weights[:, -1], "leave_one_out": change, "predicted_class": whole.argmax(-1)}
+        return {"attention": attention, "leave_one_out": change, "predicted_class": whole.argmax(-1)}
 
     return by_token(batch.to(model.device), measure)
 
@@ -92,11 +100,17 @@ def _numpy(values: torch.Tensor) -> np.ndarray:
     return (values.float() if values.dtype in (torch.float16, torch.bfloat16) else values).numpy()
 
 
-def by_token(batch: Batch, measure: Callable[[torch.Tensor, torch.Tensor], dict[str, torch.Tensor]]) -> pd.DataFrame:
-    """One row a real token, from what `measure(ids, mask)` says of texts of nearly equal length, the longest first.
+def detached_query(model: AttentionClassifier, batch: Batch) -> torch.Tensor | None:
+    """The state of each second text, for experiments on the first one only."""
+    with torch.no_grad():
+        return model.encode_query(batch)
+
+
+def by_token(batch: Batch, measure: Callable[[Batch], dict[str, torch.Tensor]]) -> pd.DataFrame:
+    """One row a real token, from what `measure` says of texts of nearly equal length, the longest first.
 
     Args:
-        measure: (b, t) ids and mask to columns of shape (b, t) or (b, 1).
+        measure: b texts of t tokens to columns of shape (b, t) or (b, 1).
     """
     columns: dict[str, torch.Tensor] = {}
     order = batch.lengths.argsort(descending=True, stable=True)
@@ -104,7 +118,7 @@ def by_token(batch: Batch, measure: Callable[[torch.Tensor, torch.Tensor], dict[
     while start < len(order):
         width = int(batch.lengths[order[start]])
         texts = order[start : start + max(1, _TOKENS_AT_ONCE // width)]
-        for name, values in measure(batch.ids[texts, :width], batch.mask[texts, :width]).items():
+        for name, values in measure(batch.select(texts)).items():
             columns.setdefault(name, values.new_zeros(batch.ids.shape))[texts, :width] = values
         start += len(texts)
     real = batch.mask.cpu()

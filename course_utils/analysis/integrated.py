@@ -4,11 +4,10 @@ import pandas as pd
 import torch
 
 from course_utils.analysis import lstm
-from course_utils.analysis.importance import by_token
+from course_utils.analysis.importance import by_token, detached_query
 from course_utils.data import Batch
 from course_utils.errors import AnalysisError
 from course_utils.models import AttentionClassifier
-from course_utils.models.encoders import BiLSTMEncoder
 
 _STEPS_AT_ONCE = 2
 
@@ -16,9 +15,9 @@ _STEPS_AT_ONCE = 2
 def integrated_gradients(model: AttentionClassifier, batch: Batch, *, n_steps: int = 50) -> pd.DataFrame:
     """What each word vector adds to the predicted probability, on the straight way from zero vectors to the text.
 
-    The gradient, attention included, is integrated along the way by Gauss-Legendre quadrature and multiplied by the vector. The
-    values of a text sum to the difference between its probability and that of as many zero vectors (completeness); by how much
-    they miss it is the convergence delta.
+    The gradient, attention included, is integrated along the way by Gauss-Legendre quadrature and multiplied by the vector; a query
+    is held as it is. The values of a text sum to the difference between its probability and that of as many zero vectors
+    (completeness); by how much they miss it is the convergence delta.
 
     Args:
         batch: B inputs.
@@ -35,24 +34,25 @@ def integrated_gradients(model: AttentionClassifier, batch: Batch, *, n_steps: i
     if n_steps < 1:
         raise AnalysisError(f"integrated gradients need at least 1 step, not {n_steps}; 50 is usual")
 
-    def probability(embedded: torch.Tensor, mask: torch.Tensor, predicted: torch.Tensor) -> torch.Tensor:
+    def probability(
+        embedded: torch.Tensor, mask: torch.Tensor, predicted: torch.Tensor, query: torch.Tensor | None = None
+    ) -> torch.Tensor:
         """(N,) p - 1 of the predicted class, from the other classes: exact where p rounds to 1."""
-        bilstm = isinstance(model.encoder, BiLSTMEncoder)
-        hidden = lstm.states(model.encoder, embedded, mask) if bilstm else model.encoder(embedded, mask)
-        context = (model.attention(hidden, mask)[:, None] @ hidden).squeeze(1)
-        return -model.decoder(context).softmax(-1).scatter(1, predicted, 0).sum(1)
+        hidden = lstm.states_of(model.encoder, embedded, mask)
+        context = (model.attention(hidden, mask, query)[:, None] @ hidden).squeeze(1)
+        return -model.decoder(context, query).softmax(-1).scatter(1, predicted, 0).sum(1)
 
-    def measure(ids: torch.Tensor, mask: torch.Tensor) -> dict[str, torch.Tensor]:
-        embedded = model.embedding(ids).detach()
+    def measure(texts: Batch) -> dict[str, torch.Tensor]:
+        embedded = model.embedding(texts.ids).detach()
+        query = detached_query(model, texts)
         with torch.no_grad():
-            hidden = model.encoder(embedded, mask)
-            predicted = model.decoder((model.attention(hidden, mask)[:, None] @ hidden).squeeze(1)).argmax(-1, keepdim=True)
+            predicted = model(texts).predicted[:, None]
         attributions, delta = IntegratedGradients(probability).attribute(
             embedded,
             baselines=torch.zeros_like(embedded),
-            additional_forward_args=(mask, predicted),
+            additional_forward_args=(texts.mask, predicted, *(() if query is None else (query,))),
             n_steps=n_steps,
-            internal_batch_size=len(ids) * _STEPS_AT_ONCE,
+            internal_batch_size=len(texts) * _STEPS_AT_ONCE,
             return_convergence_delta=True,
         )
         return {

@@ -7,6 +7,7 @@ forward direction is position s, of the backward direction position L - 1 - s of
 from dataclasses import dataclass
 
 import torch
+from torch import nn
 from torch.nn.functional import linear
 
 from course_utils.models.encoders import BiLSTMEncoder
@@ -112,6 +113,11 @@ def states(encoder: BiLSTMEncoder, embedded: torch.Tensor, mask: torch.Tensor) -
     the square of the length, and it needs cuDNN in training mode; this one does not.
     """
     return _States.apply(embedded, mask, encoder).masked_fill(~mask[..., None], 0)
+
+
+def states_of(encoder: nn.Module, embedded: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """(B, T, H), differentiable with respect to the word vectors: `states` for a BiLSTM, else what the encoder says itself."""
+    return states(encoder, embedded, mask) if isinstance(encoder, BiLSTMEncoder) else encoder(embedded, mask)
 
 
 def mirror_of(mask: torch.Tensor) -> torch.Tensor:

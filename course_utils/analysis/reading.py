@@ -70,13 +70,17 @@ def read(model: AttentionClassifier, batch: Batch) -> Reading:
 def generators(batch: Batch, seed: int) -> list[np.random.Generator]:
     """One random generator an input, from the seed and the input's own tokens: the company it is batched with changes nothing.
 
+    A query's tokens count too: several questions about one text are several inputs.
+
     Raises:
         AnalysisError: the seed is negative.
     """
     if seed < 0:
         raise AnalysisError(f"a seed is 0 or more, not {seed}")
+    texts = zip(*(_bytes(part) for part in (batch, batch.query) if part is not None), strict=True)
+    return [np.random.default_rng([seed, zlib.crc32(b"".join(text))]) for text in texts]
+
+
+def _bytes(batch: Batch) -> list[bytes]:
     rows = batch.ids.cpu().numpy().astype("<i8")
-    return [
-        np.random.default_rng([seed, zlib.crc32(row[:length].tobytes())])
-        for row, length in zip(rows, batch.lengths.tolist(), strict=True)
-    ]
+    return [row[:length].tobytes() for row, length in zip(rows, batch.lengths.tolist(), strict=True)]

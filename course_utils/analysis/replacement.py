@@ -113,7 +113,8 @@ def _draw(batch: Batch, pool: torch.Tensor, seed: int) -> torch.Tensor:
 
 def _variants(batch: Batch, rows: torch.Tensor, ids: torch.Tensor) -> Batch:
     """The chosen inputs with other words."""
-    return replace(batch, ids=ids, mask=batch.mask[rows], lengths=batch.lengths[rows], labels=None, query=None, gold=None)
+    query = None if batch.query is None else batch.query.select(rows)
+    return replace(batch, ids=ids, mask=batch.mask[rows], lengths=batch.lengths[rows], labels=None, query=query, gold=None)
 
 
 def _at_top(

@@ -43,6 +43,22 @@ class Batch:
         parts = {name: getattr(self, name) for name in ("ids", "mask", "lengths", "labels", "index", "query", "gold")}
         return replace(self, **{name: part.to(device) for name, part in parts.items() if part is not None})
 
+    def select(self, rows: torch.Tensor) -> "Batch":
+        """The texts of these rows, (N,) int64, some perhaps several times, padded to the longest of them only."""
+        rows = rows.to(self.ids.device)
+        lengths = self.lengths[rows]
+        width = int(lengths.max())
+        return Batch(
+            ids=self.ids[rows, :width],
+            mask=self.mask[rows, :width],
+            lengths=lengths,
+            labels=None if self.labels is None else self.labels[rows],
+            tokens=tuple(self.tokens[row] for row in rows.tolist()),
+            index=self.index[rows],
+            query=None if self.query is None else self.query.select(rows),
+            gold=None if self.gold is None else self.gold[rows, :width],
+        )
+
 
 def as_examples(texts: Iterable[Example | str]) -> list[Example]:
     """Examples from a list that may hold plain strings."""

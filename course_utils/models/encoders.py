@@ -1,4 +1,7 @@
-"""Encoders: word vectors in, one state a token out. The three of Jain & Wallace (2019, section 3)."""
+"""Encoders: word vectors in, one state a token out. The three of Jain & Wallace (2019, section 3).
+
+`summary` turns the states of a text, 0 at padding, into one state for all of it: how a second text asks about the first.
+"""
 
 import torch
 from torch import nn
@@ -21,6 +24,13 @@ class BiLSTMEncoder(nn.Module):
         states, _ = self.lstm(packed)
         return nn.utils.rnn.pad_packed_sequence(states, batch_first=True, total_length=mask.shape[1])[0]
 
+    @staticmethod
+    def summary(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """(B, T, H) and (B, T) to (B, H): where each direction ends, forward at the last token, backward at the first."""
+        forward, backward = states.chunk(2, dim=-1)
+        last = mask.sum(1) - 1
+        return torch.cat([forward[torch.arange(len(last), device=last.device), last], backward[:, 0]], dim=-1)
+
 
 class CNNEncoder(nn.Module):
     """Convolutions of width 1, 3, 5 and 7 over the words, ReLU. State of a token: the filters centred on it."""
@@ -42,6 +52,11 @@ class CNNEncoder(nn.Module):
         states = torch.cat([convolution(channels) for convolution in self.convolutions], dim=1).relu().transpose(1, 2)
         return states.masked_fill(~mask[..., None], 0)
 
+    @staticmethod
+    def summary(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """(B, T, H) and (B, T) to (B, H): each filter's largest answer; none is below 0."""
+        return states.amax(1)
+
 
 class AverageEncoder(nn.Module):
     """Each word by itself: tanh of a projection of its vector. The control in which a token's state is only its own."""
@@ -56,6 +71,11 @@ class AverageEncoder(nn.Module):
     def forward(self, embedded: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """(B, T, E) and (B, T) to (B, T, hidden), 0 at padding."""
         return self.projection(embedded).tanh().masked_fill(~mask[..., None], 0)
+
+    @staticmethod
+    def summary(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """(B, T, H) and (B, T) to (B, H): the mean over the tokens."""
+        return states.sum(1) / mask.sum(1, keepdim=True)
 
 
 ENCODERS = {"bilstm": BiLSTMEncoder, "cnn": CNNEncoder, "average": AverageEncoder}
