@@ -19,6 +19,7 @@ def main(arguments: list[str] | None = None) -> int:
     command = commands.add_parser("train", help="train a checkpoint of the course; goes on where an interrupted call stopped")
     command.add_argument("name", help="a recipe's name, 'all', or 'list'")
     command.add_argument("--device", default="cpu", help="cpu, cuda or mps")
+    command.add_argument("--seed", type=int, default=0, help="of the initial weights and the order of the texts; the lessons use 0")
     command.set_defaults(run=_train)
 
     command = commands.add_parser("grade", help="mark a folder of student notebooks")
@@ -41,17 +42,17 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _train(options: argparse.Namespace) -> int:
     from course_utils.models.checkpoints import read_card
-    from course_utils.models.recipes import RECIPES, train_checkpoint
+    from course_utils.models.recipes import RECIPES, checkpoint_name, train_checkpoint
 
     if options.name == "list":
         print("\n".join(RECIPES))
         return 0
     for name in RECIPES if options.name == "all" else [options.name]:
-        history = train_checkpoint(name, device=options.device)
+        history = train_checkpoint(name, seed=options.seed, device=options.device)
         if history.attrs["interrupted"]:
             print("make the same call again to go on")
             return 130
-        print(f"{name}\n{history.round(4).to_string(index=False)}\n{read_card(name)['metrics']}")
+        print(f"{name}\n{history.round(4).to_string(index=False)}\n{read_card(checkpoint_name(name, options.seed))['metrics']}")
     return 0
 
 

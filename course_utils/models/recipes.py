@@ -1,8 +1,9 @@
 """How each checkpoint of the course is made: `python -m course_utils train NAME` follows one of these."""
 
 import platform
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
+from pathlib import Path
 
 import pandas as pd
 import torch
@@ -27,6 +28,8 @@ class Recipe:
 
 _REVIEWS = TrainingConfig(epochs=12, patience=4, batch_tokens=768)
 _LONG_REVIEWS = TrainingConfig(epochs=4, patience=2, batch_tokens=6144)
+_STORIES = TrainingConfig(epochs=15, patience=4, batch_tokens=1536, learning_rate=3e-3, word_dropout=0.0)
+_PAIRS = TrainingConfig(epochs=40, patience=8, batch_tokens=768, learning_rate=2e-3, word_dropout=0.0)
 
 RECIPES = {
     "rotten_tomatoes-bilstm-additive": Recipe("rotten_tomatoes", ClassifierConfig("bilstm", "additive"), _REVIEWS),
@@ -34,6 +37,11 @@ RECIPES = {
     "rotten_tomatoes-cnn-additive": Recipe("rotten_tomatoes", ClassifierConfig("cnn", "additive"), _REVIEWS),
     "rotten_tomatoes-average-additive": Recipe("rotten_tomatoes", ClassifierConfig("average", "additive"), _REVIEWS),
     "imdb-bilstm-additive": Recipe("imdb", ClassifierConfig("bilstm", "additive"), _LONG_REVIEWS, min_documents=10),
+    "stories-1-bilstm-additive": Recipe("stories-1", ClassifierConfig("bilstm", n_classes=6, hidden=32, query=True), _STORIES),
+    "entailment-bilstm-additive": Recipe("entailment", ClassifierConfig("bilstm", n_classes=3, hidden=64, query=True), _PAIRS),
+    "entailment-bilstm-additive-tanh": Recipe(
+        "entailment", ClassifierConfig("bilstm", n_classes=3, hidden=64, query=True, decoder="tanh"), _PAIRS
+    ),
 }
 
 
@@ -45,37 +53,57 @@ def new_classifier(config: ClassifierConfig, vocabulary: Vocabulary, *, seed: in
         return AttentionClassifier(config, embeddings)
 
 
-def train_checkpoint(name: str, *, device: str = "cpu", folder=FOLDER) -> pd.DataFrame:
-    """Train a recipe and write its checkpoint; an interrupted call goes on where it stopped when made again.
+def recipe_of(name: str) -> Recipe:
+    """The recipe of this name.
 
-    Returns:
-        the history of `training.fit`. The card holds the test accuracy of the checkpoint as loaded back from disk.
     Raises:
-        ModelError: there is no such recipe.
+        ModelError: there is none.
     """
     if name not in RECIPES:
         raise ModelError(f"there is no recipe {name!r}; choose one of {', '.join(RECIPES)}")
-    recipe = RECIPES[name]
+    return RECIPES[name]
+
+
+def checkpoint_name(name: str, seed: int = 0) -> str:
+    """The name of a recipe's checkpoint: that of the recipe for seed 0, which the lessons use, else `NAME-seed1`."""
+    return f"{name}-seed{seed}" if seed else name
+
+
+def train_checkpoint(name: str, *, seed: int = 0, device: str = "cpu", folder: Path = FOLDER) -> pd.DataFrame:
+    """Train a recipe and write its checkpoint; an interrupted call goes on where it stopped when made again.
+
+    Args:
+        seed: decides the initial weights, the order of the texts and the dropout; see `checkpoint_name`.
+        folder: where to write; the course's own unless told.
+    Returns:
+        the history of `training.fit`. The card holds the accuracy of the checkpoint as loaded back from disk.
+    Raises:
+        ModelError: there is no such recipe.
+    """
+    recipe = recipe_of(name)
     dataset = load(recipe.dataset)
-    vocabulary = Vocabulary.build((example.tokens for example in dataset.train), recipe.min_documents)
-    model = new_classifier(recipe.model, vocabulary, seed=recipe.training.seed).to(device)
-    resume_file = folder / f"{name}.resume.safetensors"
-    history = fit(model, dataset.train, dataset.dev, vocabulary, recipe.training, resume_file=resume_file)
+    texts = (tokens for example in dataset.train for tokens in (example.tokens, example.query_tokens))
+    vocabulary = Vocabulary.build(texts, recipe.min_documents)
+    model = new_classifier(recipe.model, vocabulary, seed=seed).to(device)
+    training = replace(recipe.training, seed=seed)
+    path = folder / checkpoint_name(name, seed)
+    resume_file = path.with_name(f"{path.name}.resume.safetensors")
+    history = fit(model, dataset.train, dataset.dev, vocabulary, training, resume_file=resume_file)
     if history.attrs["interrupted"]:
         return history
     card = {
-        "command": f"python -m course_utils train {name}",
+        "command": f"python -m course_utils train {name}" + (f" --seed {seed}" if seed else ""),
         "data": {"name": dataset.name, "classes": dataset.classes}
         | {s: len(getattr(dataset, s)) for s in ("train", "dev", "test")},
-        "training": asdict(recipe.training),
+        "training": asdict(training),
         "min_documents": recipe.min_documents,
         "versions": {"python": platform.python_version()} | {p: metadata.version(p) for p in ("torch", "transformers", "numpy")},
     }
-    save_checkpoint(folder / name, model, vocabulary, card)
-    saved, _ = load_checkpoint(folder / name, device=device)
+    save_checkpoint(path, model, vocabulary, card)
+    saved, _ = load_checkpoint(path, device=device)
     metrics = {}
     for split in ("dev", "test"):
         batches = [batch.to(device) for batch in make_batches(getattr(dataset, split), vocabulary)]
         metrics |= {f"{split}_{key}": round(value, 4) for key, value in evaluate(saved, batches).items()}
-    save_checkpoint(folder / name, model, vocabulary, card | {"metrics": metrics, "history": history.round(4).to_dict("records")})
+    save_checkpoint(path, model, vocabulary, card | {"metrics": metrics, "history": history.round(4).to_dict("records")})
     return history
