@@ -40,11 +40,10 @@ def plan(datasets: Sequence[str] | None = None, seeds: int = 3) -> list[Run]:
     """
     known = sorted({recipe.dataset for recipe in RECIPES.values()})
     wrong = [name for name in datasets or () if name not in known]
-    if wrong or seeds < 1:
-        problem = (
-            f"no recipe trains on {wrong[0]!r}; there are {', '.join(known)}" if wrong else f"seeds is {seeds}; give 1 or more"
-        )
-        raise CourseError(problem)
+    if wrong:
+        raise CourseError(f"no recipe trains on {wrong[0]!r}; there are {', '.join(known)}")
+    if seeds < 1:
+        raise CourseError(f"seeds is {seeds}; give 1 or more")
     names = [name for name, recipe in RECIPES.items() if datasets is None or recipe.dataset in datasets]
     return [Run(name, seed) for seed in range(seeds) for name in names]
 
