@@ -22,6 +22,19 @@ def main(arguments: list[str] | None = None) -> int:
     command.add_argument("--seed", type=int, default=0, help="of the initial weights and the order of the texts; the lessons use 0")
     command.set_defaults(run=_train)
 
+    command = commands.add_parser(
+        "reproduce", help="every claim of the lessons beside our own figures; writes docs/reproduction.md"
+    )
+    command.add_argument(
+        "--dataset", action="append", metavar="NAME", help="only runs of this data set; may be given several times"
+    )
+    command.add_argument("--seeds", type=int, default=3, help="runs of each recipe (default: %(default)s)")
+    command.add_argument("--device", default="cpu", help="cpu, cuda or mps")
+    command.add_argument("--texts", type=int, default=200, help="test texts to measure on (default: %(default)s)")
+    command.add_argument("--jobs", type=int, help="runs at the same time (default: one a core)")
+    command.add_argument("--page-only", action="store_true", help="write the page from the kept results, run nothing")
+    command.set_defaults(run=_reproduce)
+
     command = commands.add_parser("grade", help="mark a folder of student notebooks")
     if arguments[:1] == ["grade"]:  # its packages may be what the doctor finds missing
         from course_utils.exercises import grading
@@ -53,6 +66,19 @@ def _train(options: argparse.Namespace) -> int:
             print("make the same call again to go on")
             return 130
         print(f"{name}\n{history.round(4).to_string(index=False)}\n{read_card(checkpoint_name(name, options.seed))['metrics']}")
+    return 0
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    from course_utils.reproduce import report, runs
+
+    if not options.page_only:
+        planned = runs.plan(options.dataset, options.seeds)
+        print(f"{len(planned)} runs; stop at any time, the same call goes on")
+        runs.merge(runs.complete_all(planned, device=options.device, n_texts=options.texts, n_jobs=options.jobs))
+    found = report.write(runs.results())
+    print(found[["lesson", "claim", "left", "right", "seeds", "verdict"]].round(3).to_string(index=False))
+    print(f"written: {report.PAGE}")
     return 0
 
 
