@@ -90,7 +90,7 @@ def test_a_bad_claim_is_named(tmp_path):
 
 def test_the_figure_counts_verdicts():
     rows = [vars(claim_of(0.7)) | verdict(claim_of(0.7), results_of(a=values)) for values in ([0.8, 0.81], [0.5, 0.51])]
-    assert claims_figure(pd.DataFrame(rows)).axes[0].get_title(loc="left") == "Of 2 tested claims: 1 agrees, 1 differs"
+    assert claims_figure(pd.DataFrame(rows)).axes[0].get_title(loc="left") == "Of 2 tested claims: agrees 1, differs 1"
 
 
 FILLERS = ("the film is", "the film was long", "was the film", "film", "the long film is")

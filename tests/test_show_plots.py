@@ -28,6 +28,15 @@ def table(n: int = 60) -> pd.DataFrame:
     return pd.DataFrame(columns | {"max_jsd": generator.uniform(0.3, 0.69, n), "predicted_class": generator.integers(0, 2, n)})
 
 
+def test_tasks_are_compared_by_their_medians():
+    frame = pd.concat([table().assign(task=name, median_change=value) for name, value in (("reviews", 0.1), ("stories", 0.9))])
+    fig = plots.permutation_by_task(frame)
+    assert "0.10 (reviews) to 0.90 (stories)" in fig.axes[0].get_title(loc="left")
+    assert [label.get_text() for label in fig.axes[0].get_yticklabels()] == ["reviews", "stories"]
+    with pytest.raises(ShowError, match="task"):
+        plots.permutation_by_task(table())
+
+
 @pytest.mark.parametrize("draw", DRAWINGS)
 def test_figures_have_a_title_labels_and_the_classes(draw):
     fig = draw(table(), CLASSES)

@@ -44,7 +44,7 @@ def claims(table: pd.DataFrame) -> Figure:
     axes.set_yticks(places, labels, fontsize="small")
     axes.set_xlabel("margin by which the claim holds (95 % interval over seeds)")
     counts = tested["verdict"].value_counts()
-    parts = [f"{counts[verdict]} {verdict}" for verdict in _STYLES if verdict in counts]
+    parts = [f"{verdict} {counts[verdict]}" for verdict in _STYLES if verdict in counts]
     axes.set_title(f"Of {len(tested)} tested claims: {', '.join(parts)}")
     axes.legend(loc="lower right")
     axes.grid(axis="y", visible=False)

@@ -95,6 +95,31 @@ def max_jsd_by_attention(frame: pd.DataFrame, classes: Sequence[str] | None = No
     return fig
 
 
+@theme()
+def permutation_by_task(frame: pd.DataFrame, *, title: str | None = None) -> Figure:
+    """What shuffling the weights does to predictions, task by task: distribution, quartiles and median.
+
+    Args:
+        frame: one row an input: `task`, in the order they are drawn, and `median_change` of the prediction in [0, 1].
+        title: the finding; by default the tasks of smallest and largest median.
+    Raises:
+        ShowError: the table is empty, lacks a column or holds a value that is not a number.
+    """
+    if "task" not in frame:
+        raise ShowError(f"the table has no column task; it has {', '.join(map(str, frame.columns))}")
+    frame = _checked(frame.assign(predicted_class=0), ("median_change",), ("all",))
+    medians = frame.groupby("task", sort=False)["median_change"].median()
+    least, most = medians.idxmin(), medians.idxmax()
+    finding = f"Shuffled attention changes the median prediction by {medians[least]:.2f} ({least}) to {medians[most]:.2f} ({most})"
+    fig, axes = plt.subplots(figsize=(9, 1 + 0.75 * len(medians)))
+    colour = sns.color_palette("colorblind")[0]
+    sns.violinplot(frame, x="median_change", y="task", cut=0, inner="quart", density_norm="width", color=colour, alpha=0.5, ax=axes)
+    for place, median in enumerate(medians):
+        axes.annotate(f"{median:.2f}", (median, place), xytext=(4, 0), **_NOTE | {"ha": "left"}, va="center")
+    axes.set(xlim=(-0.02, 1.02), xlabel="median change of the prediction over the permutations", ylabel="", title=title or finding)
+    return fig
+
+
 def _checked(frame: pd.DataFrame, numbers: Sequence[str], classes: Sequence[str] | None) -> pd.DataFrame:
     """The rows with `class` (a name, an ordered category) and, where there is a `max_attention`, its `bin`."""
     missing = [column for column in (*numbers, "predicted_class") if column not in frame]
