@@ -7,7 +7,7 @@ import pandas as pd
 import torch
 from sklearn.metrics import f1_score
 
-from course_utils.analysis import adversary, correlation, faithfulness, flips, permutation
+from course_utils.analysis import adversary, correlation, faithfulness, flips, gold, permutation
 from course_utils.analysis.rankings import rankings
 from course_utils.analysis.running import over
 from course_utils.data import Dataset, Example, make_batches
@@ -123,13 +123,11 @@ def _removals(model, batches, scores: pd.DataFrame) -> list[Row]:
 
 def _gold(scores: pd.DataFrame, texts: Sequence[Example]) -> list[Row]:
     """How often the token that a measure ranks first belongs to what decides, where that is known."""
-    marked = [number for number, text in enumerate(texts) if text.gold is not None and any(text.gold)]
-    if not marked:
+    if not any(text.gold is not None and any(text.gold) for text in texts):
         return []
-    known = scores[scores["input"].isin(marked)]
-    gold = np.concatenate([texts[number].gold for number in sorted(marked)])
-    known = known.assign(gold=gold)
-    methods = ("attention", "gradient", "attention_gradient", "leave_one_out", "integrated_gradients", "random")
+    found = gold.precision(scores, texts).groupby("method", sort=False)
     return [
-        ("gold_first", method, known.loc[known.groupby("input")[method].idxmax(), "gold"].mean(), len(marked)) for method in methods
+        (measure, method, part[column].mean(), len(part))
+        for measure, column in (("gold_first", "first"), ("gold_precision", "r_precision"))
+        for method, part in found
     ]
