@@ -183,7 +183,7 @@ share.sort_values().round(2)
 # %% [markdown]
 # The second table is the share of items that must lose their weight until the decision flips; fewer is better. Attention x gradient
 # needs the fewest, and *must*: with a linear decoder it sorts the very terms of the sum that decides. It is the floor, not a discovery.
-# Attention needs about two thirds of the items, half as much again.
+# Attention needs about two thirds of the items.
 
 # %% [markdown]
 # ### Three tasks side by side
@@ -215,7 +215,7 @@ for name, (task_model, task_batches, _) in tasks.items():
 pd.DataFrame(tops).T.round(3)
 
 # %% [markdown]
-# The most attended word decides one review in six, and nearly two thirds of the questions and pairs. On pairs attention is the better
+# The most attended word decides one review in six, and about two thirds of the questions and pairs. On pairs attention is the better
 # unsigned measure than the gradient; on reviews the two are alike. The task matters more than the choice between these two.
 #
 # The last row, `combined`, is the mean rank of three measures. It lies between its parts and is never the best.
@@ -223,7 +223,7 @@ pd.DataFrame(tops).T.round(3)
 # %% [markdown]
 # ## The claim: what of the debate holds in our own data
 #
-# Every claim of lessons 05 to 10 that we could put to the test, with its verdict over seeds. A claim agrees if the whole 95 % interval
+# The claims of lessons 06, 07, 08 and 10, each with its verdict over seeds. A claim agrees if the whole 95 % interval
 # of the difference lies on its side, and is open if the interval holds zero.
 
 # %%
