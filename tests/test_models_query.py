@@ -43,7 +43,7 @@ def test_a_prediction_does_not_depend_on_company_and_depends_on_the_query(encode
         torch.testing.assert_close(alone.logits[0], together.logits[row], atol=1e-12, rtol=0)
         torch.testing.assert_close(alone.attention[0], together.attention[row, : alone.attention.shape[1]], atol=1e-12, rtol=0)
     assert not torch.allclose(together.logits[2], together.logits[3])
-    assert not torch.allclose(together.attention[2], together.attention[3])
+    assert attention == "uniform" or not torch.allclose(together.attention[2], together.attention[3])
 
 
 @pytest.mark.parametrize(("encoder", "attention"), list(itertools.product(ENCODERS, ATTENTIONS)))

@@ -71,9 +71,7 @@ EXERCISES = (
         difficulty=2,
         answer=Function(my_shuffled_variance, cases=_pairs, tolerance=1e-9),
         mistakes=(
-            Mistake(
-                _divided_by_count, "Divide by T - 1: the weights are dealt out without replacement."
-            ),
+            Mistake(_divided_by_count, "Divide by T - 1: the weights are dealt out without replacement."),
             Mistake(_not_centred, "Even weights of 1/T would then still move the prediction; measure the weights from 1/T."),
         ),
         hints=(

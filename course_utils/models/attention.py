@@ -62,4 +62,24 @@ class DotAttention(nn.Module):
         return masked_softmax(scores / hidden.shape[-1] ** 0.5, mask)
 
 
-ATTENTIONS = {"additive": AdditiveAttention, "dot": DotAttention}
+class UniformAttention(nn.Module):
+    """The same weight for every token, 1/T: the baseline without attention (Wiegreffe & Pinter 2019, section 3.2)."""
+
+    def __init__(self, size: int, query_size: int | None = None):
+        super().__init__()
+        self.size = size
+
+    def linear(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Weight (1, H) and bias (1,) of the projection: 0, so that all scores are equal."""
+        return torch.zeros(1, self.size), torch.zeros(1)
+
+    def score_of(self, projected: torch.Tensor) -> torch.Tensor:
+        """(..., 1) to scores (...)."""
+        return projected.squeeze(-1)
+
+    def forward(self, hidden: torch.Tensor, mask: torch.Tensor, query: torch.Tensor | None = None) -> torch.Tensor:
+        """(B, T, H) and (B, T) to weights (B, T)."""
+        return (mask / mask.sum(1, keepdim=True)).to(hidden.dtype)
+
+
+ATTENTIONS = {"additive": AdditiveAttention, "dot": DotAttention, "uniform": UniformAttention}

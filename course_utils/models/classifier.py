@@ -22,7 +22,7 @@ class ClassifierConfig:
 
     Attributes:
         encoder: "bilstm", "cnn" or "average".
-        attention: "additive" or "dot".
+        attention: "additive", "dot" or "uniform".
         n_classes: 2 or more.
         hidden: size of the encoder, 2 or more; a BiLSTM's state is twice as wide.
         train_embeddings: whether training changes the word vectors.

@@ -36,6 +36,7 @@ RECIPES = {
     "rotten_tomatoes-bilstm-dot": Recipe("rotten_tomatoes", ClassifierConfig("bilstm", "dot"), _REVIEWS),
     "rotten_tomatoes-cnn-additive": Recipe("rotten_tomatoes", ClassifierConfig("cnn", "additive"), _REVIEWS),
     "rotten_tomatoes-average-additive": Recipe("rotten_tomatoes", ClassifierConfig("average", "additive"), _REVIEWS),
+    "rotten_tomatoes-bilstm-uniform": Recipe("rotten_tomatoes", ClassifierConfig("bilstm", "uniform"), _REVIEWS),
     "imdb-bilstm-additive": Recipe("imdb", ClassifierConfig("bilstm", "additive"), _LONG_REVIEWS, min_documents=10),
     "stories-1-bilstm-additive": Recipe("stories-1", ClassifierConfig("bilstm", n_classes=6, hidden=32, query=True), _STORIES),
     "entailment-bilstm-additive": Recipe("entailment", ClassifierConfig("bilstm", n_classes=3, hidden=64, query=True), _PAIRS),
