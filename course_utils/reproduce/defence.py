@@ -40,9 +40,9 @@ def study(
     """Everything lesson 09 shows, on the review sentences. The models of the other seeds must have been trained (`runs.complete`).
 
     Returns:
-        one row a part, variant, seed, text and measure, as kept in data/results/defence.csv: `part` ("seeds", "adversary", "reader"),
-        `variant` (the other seed, lambda, or whose weights), `seed`, `input` (-1 for a figure of the whole test split), `measure`
-        ("jsd", "change" or "accuracy"), `value`. Distances are from the model of seed 0, that of the lessons.
+        one row a part, variant, seed, text and measure, as kept in data/results/defence.csv: `part` ("seeds", "exact", "adversary"
+        or "reader"), `variant` (lambda, or whose weights a reader was given), `seed`, `input` (-1 for a figure of the whole test
+        split), `measure` ("jsd", "change" or "accuracy"), `value`. Distances are from the model of seed 0, that of the lessons.
     """
     dataset = load(recipe_of(RECIPE).dataset)
     base, vocabulary = load_checkpoint(FOLDER / RECIPE, device=device)
