@@ -37,12 +37,15 @@ class Encoded:
     """A model whose batches have been read already: answers with the recorded output. For experiments on attention alone."""
 
     def __init__(self, model: AttentionClassifier, batches: Sequence[Batch]):
-        self.attention, self.decoder = model.attention, model.decoder
+        self.attention, self.decoder, self.device = model.attention, model.decoder, model.device
         with torch.no_grad():
-            self._outputs = {id(batch): model(batch) for batch in batches}
+            self._outputs = {batch.ids.data_ptr(): model(batch) for batch in batches}
 
     def __call__(self, batch: Batch) -> AttentionOutput:
-        return self._outputs[id(batch)]
+        return self._outputs[batch.ids.data_ptr()]
+
+    def encode_query(self, batch: Batch) -> None:
+        """These models read one text."""
 
 
 @dataclass
