@@ -32,6 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     command.add_argument("--device", default="cpu", help="cpu, cuda or mps")
     command.add_argument("--texts", type=int, default=200, help="test texts to measure on (default: %(default)s)")
     command.add_argument("--jobs", type=int, help="runs at the same time (default: one a core)")
+    command.add_argument("--defence", action="store_true", help="run lesson 09's study too: other seeds and trained adversaries")
     command.add_argument("--page-only", action="store_true", help="write the page from the kept results, run nothing")
     command.set_defaults(run=_reproduce)
 
@@ -70,13 +71,15 @@ def _train(options: argparse.Namespace) -> int:
 
 
 def _reproduce(options: argparse.Namespace) -> int:
-    from course_utils.reproduce import report, runs
+    from course_utils.reproduce import defence, report, runs
 
     if not options.page_only:
         planned = runs.plan(options.dataset, options.seeds)
         print(f"{len(planned)} runs; stop at any time, the same call goes on")
         runs.merge(runs.complete_all(planned, device=options.device, n_texts=options.texts, n_jobs=options.jobs))
-    found = report.write(runs.results())
+    if options.defence:
+        defence.write(defence.study(device=options.device, n_texts=options.texts))
+    found = report.write(report.everything())
     print(found[["lesson", "claim", "left", "right", "seeds", "verdict"]].round(3).to_string(index=False))
     print(f"written: {report.PAGE}")
     return 0

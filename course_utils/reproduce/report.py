@@ -8,7 +8,9 @@ import pandas as pd
 
 from course_utils.models.checkpoints import write_atomically
 from course_utils.paths import ROOT
+from course_utils.reproduce import defence
 from course_utils.reproduce.claims import AGREES, DIFFERS, OPEN, UNTESTED, table, verdicts
+from course_utils.reproduce.runs import results
 from course_utils.show.claims import claims as claims_figure
 from course_utils.show.display import figure_png
 
@@ -29,15 +31,20 @@ not.
 """
 
 
-def write(results: pd.DataFrame, page: Path = PAGE) -> pd.DataFrame:
+def everything() -> pd.DataFrame:
+    """All kept figures: those of the runs and those of lesson 09's study."""
+    return pd.concat([results(), defence.as_runs(defence.kept())], ignore_index=True)
+
+
+def write(figures: pd.DataFrame, page: Path = PAGE) -> pd.DataFrame:
     """Write the page and its figure.
 
     Args:
-        results: as from `runs.results`.
+        figures: as from `everything`.
     Returns:
         the verdicts, as from `claims.verdicts`.
     """
-    found = verdicts(results)
+    found = verdicts(figures)
     counts = found["verdict"].value_counts()
     summary = ", ".join(f"{counts[word]} {word}" for word in (AGREES, OPEN, DIFFERS, UNTESTED) if word in counts)
     parts = [INTRODUCTION, f"**{len(found)} claims: {summary}.**\n"]
@@ -48,7 +55,7 @@ def write(results: pd.DataFrame, page: Path = PAGE) -> pd.DataFrame:
         parts.append(f"![Margins of the tested claims with their intervals over seeds: {summary}.]({FIGURE})\n")
     for lesson, rows in found.groupby("lesson"):
         parts.append(f"## Lesson {lesson}\n\n{_rows(rows)}")
-    parts.append(f"## All measures\n\nMean over seeds, with its 95 % interval.\n\n{_measures(table(results))}")
+    parts.append(f"## All measures\n\nMean over seeds, with its 95 % interval.\n\n{_measures(table(figures))}")
     write_atomically(page, "\n".join(parts).encode())
     return found
 
