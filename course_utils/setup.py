@@ -8,11 +8,13 @@ import platform
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from importlib import metadata
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.version import Version
 
 from course_utils.errors import CourseError
 from course_utils.paths import ROOT
@@ -35,7 +37,12 @@ def ready() -> None:
         CourseError: on Colab, when the install failed.
     """
     if on_colab():
-        install_missing(requirements())
+        wanted = requirements()
+        install_missing(wanted)
+        if stale := replaced(wanted):
+            raise RestartNeeded(
+                f"{', '.join(stale)} was updated while in use: choose Runtime > Restart session, then run this cell again"
+            )
     if os.environ.get(QUIET):
         hide_progress_bars()
     print(describe())
@@ -60,7 +67,7 @@ def install_missing(wanted: Iterable[Requirement], pip: Callable[[list[str]], in
     Returns:
         the requirements that were installed, as text.
     Raises:
-        RestartNeeded, CourseError: see `ready`.
+        CourseError: pip failed.
     """
     wanted = list(wanted)
     found = {requirement.name: installed_version(requirement.name) for requirement in wanted}
@@ -76,12 +83,29 @@ def install_missing(wanted: Iterable[Requirement], pip: Callable[[list[str]], in
         if (pip or run_pip)(["install", "--quiet", "--constraint", str(constraint), *names]):
             raise CourseError(f"pip could not install {', '.join(names)}; its message above says why")
     importlib.invalidate_caches()
-    stale = [r.name for r in missing if found[r.name] is not None and is_loaded(r.name)]
-    if stale:
-        raise RestartNeeded(
-            f"{', '.join(stale)} was updated while in use: choose Runtime > Restart session, then run this cell again"
-        )
     return names
+
+
+def replaced(wanted: Iterable[Requirement]) -> list[str]:
+    """Packages that are loaded in another version than the installed one, as far as their modules tell a version.
+
+    Comparing the two, instead of remembering an update, stays true when the cell is run again without a restart.
+    """
+    modules = defaultdict(list)
+    for module, distributions in metadata.packages_distributions().items():
+        for distribution in distributions:
+            modules[distribution].append(sys.modules.get(module))
+    names = []
+    for requirement in wanted:
+        loaded = {getattr(module, "__version__", None) for module in modules[requirement.name]} - {None}
+        if loaded and not any(same_release(version, installed_version(requirement.name)) for version in loaded):
+            names.append(requirement.name)
+    return names
+
+
+def same_release(one: str, other: str) -> bool:
+    """Whether two versions differ at most in their build tag: 2.9 and 2.9.0+cu126 are one release."""
+    return Version(Version(one).public) == Version(Version(other).public)
 
 
 def run_pip(arguments: list[str]) -> int:
@@ -93,12 +117,6 @@ def installed_version(name: str) -> str | None:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
-
-
-def is_loaded(name: str) -> bool:
-    """Whether a module of this distribution is imported already."""
-    owners = metadata.packages_distributions().items()
-    return any(name in distributions and module in sys.modules for module, distributions in owners)
 
 
 def hide_progress_bars() -> None:

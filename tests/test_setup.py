@@ -42,16 +42,20 @@ def test_second_run_installs_nothing(machine):
     assert machine.calls == []
 
 
-def test_asks_for_a_restart_when_a_loaded_package_was_replaced(machine):
-    with pytest.raises(setup.RestartNeeded, match="packaging was updated while in use: choose Runtime > Restart"):
-        machine.versions["packaging"] = "20.0"
-        setup.install_missing(wanted("packaging>=23"), machine.pip)
+def test_a_loaded_package_of_another_version_counts_as_replaced(machine):
+    machine.versions["packaging"] = "20.0"
+    assert setup.replaced(wanted("packaging>=23")) == ["packaging"]
 
 
-def test_no_restart_for_a_package_that_was_not_loaded(machine):
-    machine.versions["mpld3"] = "0.5.0"
-    assert "mpld3" not in sys.modules
-    assert setup.install_missing(wanted("mpld3>=0.5.10"), machine.pip) == ["mpld3>=0.5.10"]
+def test_an_unloaded_package_of_another_version_does_not(machine, monkeypatch):
+    monkeypatch.delitem(sys.modules, "packaging")
+    machine.versions["packaging"] = "20.0"
+    assert setup.replaced(wanted("packaging>=23")) == []
+
+
+def test_a_build_tag_is_no_other_version():
+    assert setup.same_release("2.9", "2.9.0+cu126")
+    assert not setup.same_release("2.9.0rc1", "2.9.0")
 
 
 def test_a_failed_install_is_an_error(machine):
