@@ -9,7 +9,9 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from course_utils.errors import ExerciseError
 from course_utils.exercises import available, load, problems, solve
 from course_utils.exercises.submission import Limits, grade_notebook
+from tools.run_lessons import BUDGET_MB
 
+MEBIBYTES = BUDGET_MB * 1e6 / 2**20  # a lesson that needs more resident memory is ended, and fails
 FOLDER = Path(__file__).parent.parent / "notebooks"
 LESSONS = [path for path in sorted(FOLDER.glob("[0-9][0-9]_*.ipynb")) if path.name[:2] in available()]
 
@@ -37,7 +39,7 @@ def plain_notebook():
 def outcomes(notebook, lesson, folder):
     path = folder / "notebook.ipynb"
     nbformat.write(notebook, path)
-    graded = grade_notebook(path, lesson, Limits(seconds=600))
+    graded = grade_notebook(path, lesson, Limits(seconds=600, memory_mb=MEBIBYTES))
     assert graded.status == "finished", graded.errors
     return set(graded.outcomes.values())
 
@@ -52,8 +54,19 @@ def test_the_exercises_of_a_lesson_are_in_order(path):
 
 
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
-def test_a_lesson_runs_solved(path, tmp_path):
+def test_a_lesson_runs_solved_within_its_memory(path, tmp_path):
     assert outcomes(solve(read(path), path.name[:2]), path.name[:2], tmp_path) == {"right"}
+
+
+def test_a_notebook_over_the_budget_is_seen(tmp_path):
+    greedy = plain_notebook()
+    greedy.cells.append(new_code_cell("import time\nblock = bytearray(b'1') * 1_600_000_000\ntime.sleep(60)"))
+    with pytest.raises(AssertionError, match="limit of memory was reached"):
+        outcomes(greedy, "plain_lesson", tmp_path)
+
+
+def test_every_lesson_has_exercises():
+    assert {path.name for path in FOLDER.glob("[0-9][0-9]_*.ipynb")} == {path.name for path in LESSONS}
 
 
 def test_every_lesson_with_exercises_has_a_notebook():

@@ -111,6 +111,16 @@ def test_one_failing_check_fails_all_and_the_rest_still_runs(monkeypatch, capsys
     assert "FAILED: ruff format" in capsys.readouterr().out
 
 
+def test_named_files_are_tested_alone(monkeypatch):
+    made = []
+    monkeypatch.setattr(course, "call", lambda *command, **_: made.append(command) or 0)
+    assert course.test(["tests/test_setup.py"]) == 0
+    assert course.test(["notebooks/00_start_here.ipynb"]) == 0
+    (first, second) = made
+    assert first[-1] == "tests/test_setup.py" and "--nbval" not in first
+    assert second[-1] == "notebooks/00_start_here.ipynb" and "--nbval" in second and "tests" not in second
+
+
 def test_pins_leave_out_builds_and_gpu_libraries():
     found = {
         "torch": "2.13.0+cpu",

@@ -34,7 +34,7 @@ EXTRAS = {"lab": "", "dev": "[dev]"}
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="course.py", description=__doc__.splitlines()[0])
     parser.add_argument("command", choices=COMMANDS)
-    parser.add_argument("names", nargs="*", help="lessons, for run and notebooks (default: all)")
+    parser.add_argument("names", nargs="*", help="lessons, for run and notebooks; test files or notebooks, for test (default: all)")
     chosen = parser.parse_args(arguments)
     if sys.version_info < OLDEST_PYTHON:
         return complain(f"the course needs Python 3.11 or newer, and this is {sys.version.split()[0]}; install one from python.org")
@@ -166,17 +166,20 @@ def lab(_: list[str]) -> int:
     return call(python(), "-m", "jupyter", "lab", *as_root, str(first))
 
 
-def test(_: list[str]) -> int:
-    """Every check runs, also after one failed; the last line names those that did."""
+def test(names: list[str]) -> int:
+    """All checks, or with names only these test files and notebooks. Each runs also after one failed; the last line names those."""
     nbval = ("--nbval", "--nbval-current-env", "--nbval-sanitize-with=tests/nbval_sanitize.cfg", "--nbval-cell-timeout=120")
     lessons = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
-    checks = {
-        "ruff check": ("ruff", "check", "."),
-        "ruff format": ("ruff", "format", "--check", "."),
-        "pytest": ("pytest", "-n", "2", "tests"),
-    }
-    if lessons:
-        checks["nbval"] = ("pytest", *nbval, "-n", "2", "--dist", "loadfile", *lessons)
+    notebooks = [name for name in names if name.endswith(".ipynb")] if names else lessons
+    tests = [name for name in names if name not in notebooks] if names else ["tests"]
+    checks = {}
+    if not names:
+        checks["ruff check"] = ("ruff", "check", ".")
+        checks["ruff format"] = ("ruff", "format", "--check", ".")
+    if tests:
+        checks["pytest"] = ("pytest", "-n", "2", *tests)
+    if notebooks:
+        checks["nbval"] = ("pytest", *nbval, "-n", "2", "--dist", "loadfile", *notebooks)
     one_thread = {"OMP_NUM_THREADS": "1"}  # two workers already keep two cores busy
     failed = [name for name, command in checks.items() if call(python(), "-m", *command, **one_thread)]
     print(f"FAILED: {', '.join(failed)}" if failed else f"passed: {', '.join(checks)}")
