@@ -1,12 +1,15 @@
 """Claims, verdicts and runs: the right word for the figures at hand, and nothing measured twice."""
 
 import math
+import sys
+from functools import partial
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
 from course_utils.__main__ import main
-from course_utils.data import Dataset, Example
+from course_utils.data import Dataset, Example, Vocabulary
 from course_utils.errors import CourseError
 from course_utils.models import ClassifierConfig, recipes
 from course_utils.models.training import TrainingConfig
@@ -124,6 +127,29 @@ def test_side_by_side_gives_the_same(tiny_recipe):
     pd.testing.assert_frame_equal(together, straight.sort_values(runs.KEYS, kind="stable", ignore_index=True), check_dtype=False)
 
 
+class LocalRay:
+    """What the package asks of Ray, without a cluster."""
+
+    @staticmethod
+    def is_initialized():
+        return True
+
+    @staticmethod
+    def remote(**_):
+        return lambda function: SimpleNamespace(remote=lambda *given, **named: partial(function, *given, **named))
+
+    @staticmethod
+    def get(pending):
+        return pending()
+
+
+def test_a_cluster_gives_the_same(tiny_recipe, monkeypatch):
+    planned = [runs.Run("tiny", seed) for seed in (1, 2)]
+    here = runs.complete_all(planned, tiny_recipe / "a", n_texts=4, n_jobs=1)
+    monkeypatch.setitem(sys.modules, "ray", LocalRay)
+    pd.testing.assert_frame_equal(runs.complete_all(planned, tiny_recipe / "b", n_texts=4), here)
+
+
 def test_new_runs_replace_old_ones_of_the_same_seed(tmp_path):
     path = tmp_path / "runs.csv"
     runs.merge(results_of(a=[0.1, 0.2]), path)
@@ -152,8 +178,6 @@ def test_a_model_that_is_not_linear_is_measured_as_far_as_it_can_be(tiny_recipe)
 
 
 def checkpoint_vocabulary():
-    from course_utils.data import Vocabulary
-
     return Vocabulary.build(example.tokens for example in TEXTS)
 
 
