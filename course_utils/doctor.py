@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from course_utils.errors import CourseError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
 NEEDED_GB = 1.5
+CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 OPTIONAL = {"mpld3", "XStatic-jQuery", "jupyterlab"}
 
 
@@ -116,11 +118,21 @@ def _torch() -> list[Check]:
 def _memory() -> list[Check]:
     free_disk = shutil.disk_usage(os.getcwd()).free / 1e9  # noqa: PTH109
     checks = [Check("disk", f"{free_disk:.0f} GB free", "" if free_disk > 1 else "free at least 1 GB")]
+    total = _memory_bytes() / 1e9
+    fix = "" if total > NEEDED_GB else f"a lesson needs up to {NEEDED_GB} GB: close other programs, run one lesson at a time"
+    return [*checks, Check("memory", f"{total:.1f} GB", fix)]
+
+
+def _memory_bytes() -> int:
+    """What this process may use: the machine's memory, or the container's limit where that is less (Binder, JupyterHub)."""
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
-        fix = "" if total > NEEDED_GB else f"a lesson needs up to {NEEDED_GB} GB: close other programs, run one lesson at a time"
-        checks.append(Check("memory", f"{total:.1f} GB", fix))
-    return checks
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    else:  # Windows
+        import psutil
+
+        total = psutil.virtual_memory().total
+    limits = (path.read_text().strip() for path in CONTAINER_LIMITS if path.is_file())
+    return min([total, *(int(limit) for limit in limits if limit.isdecimal())])
 
 
 def _data() -> list[Check]:
@@ -137,6 +149,8 @@ def _data() -> list[Check]:
 
 
 def _encoder() -> list[Check]:
+    from transformers import BertModel  # noqa: F401  the import refuses libraries whose versions do not fit together
+
     from course_utils.models.pretrained import encoder_folder
 
     try:
