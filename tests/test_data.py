@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course_utils.data import Dataset, Example, Vocabulary, load, load_csv, load_hub, make_batch, make_batches, sources, tokenize
-from course_utils.data.sources import from_hub_splits, split_by_hash
+from course_utils.data.splitting import split_by_hash
+from course_utils.data.tasks import from_hub_splits
 from course_utils.errors import DataError
 
 WORDS = ["good", "bad", "film", "plot", "the", "a", "not"]
@@ -115,7 +116,12 @@ def test_an_unknown_name_is_met_with_a_suggestion():
 
 def test_every_source_names_its_licence_and_citation():
     for entry in sources().values():
-        assert entry["licence"] and entry["citation"] and entry["size"] and entry["origin"] in {"package", "hub", "ours"}
+        assert (
+            entry["licence"]
+            and entry["citation"]
+            and entry["size"]
+            and entry["origin"] in {"package", "hub", "ours", "scikit-learn", "path"}
+        )
 
 
 def rows(n=400):

@@ -3,8 +3,9 @@
 from course_utils.data.batch import Batch, make_batch, make_batches
 from course_utils.data.entailment import make_entailment
 from course_utils.data.examples import Dataset, Example
-from course_utils.data.sources import load, load_csv, load_hub, sources
+from course_utils.data.sources import load, load_csv, sources
 from course_utils.data.stories import make_stories
+from course_utils.data.tasks import load_hub
 from course_utils.data.text import Vocabulary, tokenize
 
 __all__ = [
