@@ -11,7 +11,6 @@ from course_utils.data.sources import load as cached_load
 from course_utils.data.tasks import clinical, from_hub_splits, from_newsgroups
 from course_utils.errors import DataError
 
-
 pytestmark = pytest.mark.filterwarnings("ignore:fetching")
 
 

@@ -6,6 +6,7 @@ A lesson, a module or a page of docs/ that is added later appears by itself.
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -26,7 +27,7 @@ PARTS = {
     "Part 3 · What heads know, and which matter": range(11, 16),
     "Part 4 · Using it": range(16, 100),
 }
-ROOMS = ("data", "models", "analysis", "show", "exercises")
+ROOMS = ("data", "models", "analysis", "show", "exercises", "reproduce")
 _BADGE = re.compile(r"\[!\[([^\]]+)\]\([^)]+\)\]")
 _TERM = re.compile(r"^(?P<term>\S[^|\n]*?)(?: \| (?P<forms>.+))?\n(?P<meaning>  .+)$", re.MULTILINE)
 
@@ -72,6 +73,7 @@ def gather(source: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
+    shutil.copytree(DOCS / "figures", source / "figures", dirs_exist_ok=True)
 
 
 def optional_pages() -> list[str]:
