@@ -81,6 +81,8 @@ for text in arguments[where + 1 :]:
 """,
 }
 
+NOTEBOOKS = sorted(lessons.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
+
 
 @dataclass(frozen=True)
 class Colab:
@@ -248,7 +250,7 @@ def test_no_package_here_counts_as_replaced():
 
 
 def test_every_lesson_has_the_same_cell():
-    cells = {lessons.read(lessons.notebook_path(source)).cells[1].source for source in lessons.sources()}
+    cells = {lessons.read(path).cells[1].source for path in NOTEBOOKS}
     assert cells == {lessons.setup_code()}
 
 
@@ -272,7 +274,7 @@ def test_badges_lead_to_lessons_of_this_repository():
     for target in readme:
         assert (match := address.fullmatch(target)), target
         assert (lessons.ROOT / match[1]).is_file(), target
-    for source in lessons.sources():
-        opening = lessons.read(lessons.notebook_path(source)).cells[0].source
-        assert badge_targets(opening) == badge_targets(lessons.badges(source.stem))
-        assert {address.fullmatch(target)[1] for target in badge_targets(opening)} == {f"notebooks/{source.stem}.ipynb"}
+    for path in NOTEBOOKS:
+        opening = badge_targets(lessons.read(path).cells[0].source)
+        assert opening == badge_targets(lessons.badges(path.stem))
+        assert [address.fullmatch(target)[1] for target in opening] == [f"notebooks/{path.name}"] * 2
