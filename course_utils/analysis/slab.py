@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from course_utils.analysis.distances import jsd, overlap
+from course_utils.analysis.distances import jsd, overlap, xlogx
 from course_utils.analysis.reading import as_float64, normalised
 from course_utils.errors import AnalysisError
 
@@ -141,8 +141,7 @@ def _best_cell(
     attention_high = attention.gather(1, high)[:, None]
     best = None
     for part in low.split(max(1, CELLS_AT_ONCE // high.numel())):
-        total = depth[:, part, None] + height[:, None]
-        cost = overlap(attention[:, part, None], height[:, None] / total) + overlap(attention_high, depth[:, part, None] / total)
+        cost = _pair_overlap(attention[:, part, None], depth[:, part, None], attention_high, height[:, None])
         cost.masked_fill_(no_low[:, part, None] | no_high[:, None], math.inf)
         least, cell = cost.flatten(1).min(1)
         found = (least, part[0] + cell // high.shape[1], cell % high.shape[1])
@@ -151,3 +150,23 @@ def _best_cell(
     depth, height = depth.gather(1, row[:, None]), height.gather(1, column[:, None])
     ranks = torch.cat([row[:, None], high.gather(1, column[:, None])], 1)
     return least, ranks, torch.cat([height, depth], 1) / (depth + height)
+
+
+def _pair_overlap(low: torch.Tensor, depth: torch.Tensor, high: torch.Tensor, height: torch.Tensor) -> torch.Tensor:
+    """`overlap(low, w) + overlap(high, 1 - w)` for the pair's weights w = height / (depth + height), by three logarithms a pair.
+
+    All others are of single tokens: `w log w + (1 - w) log(1 - w) = (h log h + d log d) / (d + h) - log(d + h)`.
+
+    Args:
+        low, depth: (R, N, 1), attention and distance from the wall of the tokens below it; distances are above 0.
+        high, height: (R, 1, M), those of the tokens above it.
+    Returns:
+        (R, N, M).
+    """
+    total = depth + height
+    share = total.reciprocal()
+    cost = total.log_().addcmul_(xlogx(depth) + xlogx(height), share, value=-1)
+    for attention, opposite in ((low, height), (high, depth)):
+        both = torch.addcmul(attention, opposite, share)
+        cost.addcmul_(both, both.log()).sub_(xlogx(attention))
+    return cost
