@@ -209,8 +209,8 @@ by_class = two_texts["premise and hypothesis"].groupby("predicted_class")
 by_class["median_change"].median().rename(index=dict(enumerate(pairs.classes))).round(2)
 
 # %% [markdown]
-# One class is robust under shuffling. A model of three classes may use one of them as the answer when nothing particular is found,
-# and what is found nowhere is also not found elsewhere.
+# Neutral predictions hardly move. A model of three classes may use one of them as the answer when nothing particular is found, and
+# what is found nowhere is not found elsewhere either.
 
 # %% [markdown]
 # ## The claim: attention weights can be permuted without changing the prediction
