@@ -8,7 +8,7 @@ import pytest
 
 from course_utils.analysis.faithfulness import intervals
 from course_utils.errors import ShowError
-from course_utils.show.faithfulness import curves, points
+from course_utils.show.faithfulness import by_task, curves, points
 
 mpl.use("Agg")
 METHODS = ("random", "attention", "attention_gradient")
@@ -68,6 +68,24 @@ def test_points_have_the_best_on_top(column):
     assert [label.get_text() for label in axes.get_yticklabels()] == ["random", "attention", "attention x gradient"]
     assert "30 inputs" in axes.get_xlabel()
     assert {text.get_text() for text in axes.texts} >= ({"0.80", "0.40"} if column == "change" else {"-0.80", "-0.40"})
+
+
+def test_tasks_stand_side_by_side_with_the_same_rows():
+    both = pd.concat([point_table("change").assign(task=task) for task in ("reviews", "stories")])
+    both = both[(both["task"] == "reviews") | (both["method"] != "attention")]
+    fig = by_task(both.assign(mean=both["mean"] + (both["task"] == "stories"), high=both["high"] + 1), title="A finding")
+    assert fig.get_suptitle() == "A finding"
+    assert [label.get_text() for label in fig.axes[0].get_yticklabels()] == ["attention x gradient", "attention", "random"]
+    assert fig.axes[0].get_ylim() == fig.axes[1].get_ylim()
+    assert {text.get_text() for text in fig.axes[0].texts} == {"0.80", "0.40", "0.00"}
+    assert [(text.get_text(), text.xy[1]) for text in fig.axes[1].texts] == [("1.80", 0), ("1.00", 2)]
+    fig.canvas.draw()
+    with pytest.raises(ShowError, match="several rows in a task"):
+        by_task(both.assign(task="reviews"), title="")
+    with pytest.raises(ShowError, match="mixes the measures change, sufficiency"):
+        by_task(pd.concat([both, point_table("sufficiency").assign(task="reviews")]), title="")
+    with pytest.raises(ShowError, match="no column task"):
+        by_task(point_table("change"), title="")
 
 
 def test_shares_are_written_in_per_cent():

@@ -91,23 +91,59 @@ def points(table: pd.DataFrame, *, label: str | None = None, title: str | None =
         raise ShowError(f"method {name} has several rows; choose one measure and one amount, or draw curves(table)")
     measure = table["measure"].iloc[0]
     rows = table.sort_values("mean", ascending=measure not in _LOW_IS_GOOD, kind="stable")
-    colours = [_GREY if method == RANDOM else sns.color_palette("colorblind")[0] for method in rows["method"]]
     fig, axes = plt.subplots(figsize=(8, 1.4 + 0.36 * len(rows)))
+    _draw_points(axes, rows)
+    axes.set_xlabel(f"{label or _LABELS.get(measure, measure)}\nmean over {rows['n'].iloc[0]} inputs, 95 % interval")
+    axes.set_title(title or _finding(table, measure))
+    return fig
+
+
+@theme()
+def by_task(table: pd.DataFrame, *, title: str) -> Figure:
+    """The same measure on several tasks, one panel a task: each method's mean with its 95 % interval, and a line at random.
+
+    Args:
+        table: as for `points`, with a column `task`; several rows a method, one for each task. The methods stand in the order of
+            their first rows, from the top.
+        title: the finding.
+    Raises:
+        ShowError: a column is missing, there is no row, a method has several rows in a task, or several measures are mixed.
+    """
+    _require(table, ("task", "method", "measure", "mean", "low", "high", "n"))
+    if table["measure"].nunique() > 1:
+        raise ShowError(f"the table mixes the measures {', '.join(table['measure'].unique())}; choose one")
+    if table.duplicated(["task", "method"]).any():
+        raise ShowError("a method has several rows in a task; choose one amount")
+    measure, tasks, methods = table["measure"].iloc[0], list(table["task"].unique()), list(table["method"].unique())[::-1]
+    size = (3 + 3 * len(tasks), 1.6 + 0.34 * len(methods))
+    fig, panels = plt.subplots(1, len(tasks), figsize=size, sharex=True, sharey=True, squeeze=False)
+    for axes, task in zip(panels[0], tasks, strict=True):
+        rows = table[table["task"] == task].set_index("method").reindex(methods).reset_index()
+        _draw_points(axes, rows)
+        axes.set_title(f"{task} ({rows['n'].max():g} inputs)", fontsize="medium")
+    fig.supxlabel(f"{_LABELS.get(measure, measure)}, mean and 95 % interval", fontsize="medium")
+    fig.suptitle(title, x=0.01, ha="left", fontsize="medium")
+    return fig
+
+
+def _draw_points(axes: plt.Axes, rows: pd.DataFrame) -> None:
+    """Each row's mean, interval and number, the first at the bottom."""
+    number = _format(rows["measure"].dropna().iloc[0], 1)
+    colours = [_GREY if method == RANDOM else sns.color_palette("colorblind")[0] for method in rows["method"]]
     for value in rows.loc[rows["method"] == RANDOM, "mean"]:
         axes.axvline(value, color=_GREY, linestyle="--", linewidth=1)
     axes.hlines(range(len(rows)), rows["low"], rows["high"], color=colours, linewidth=2.5)
     axes.scatter(rows["mean"], range(len(rows)), color=colours, s=40, zorder=3)
     for place, row in enumerate(rows.itertuples()):
-        text = _format(measure, 1)(row.mean)
-        axes.annotate(text, (row.high, place), textcoords="offset points", xytext=(7, 0), va="center", fontsize="small")
+        if np.isfinite(row.mean):
+            axes.annotate(
+                number(row.mean), (row.high, place), textcoords="offset points", xytext=(7, 0), va="center", fontsize="small"
+            )
     axes.set_yticks(range(len(rows)), [_name(method) for method in rows["method"]])
     axes.grid(False, axis="y")
     axes.margins(x=0.12)
     axes.set_ylim(-0.5, len(rows) - 0.5)
-    axes.xaxis.set_major_formatter(_format(measure, 0))
-    axes.set_xlabel(f"{label or _LABELS.get(measure, measure)}\nmean over {rows['n'].iloc[0]} inputs, 95 % interval")
-    axes.set_title(title or _finding(table, measure))
-    return fig
+    axes.xaxis.set_major_formatter(_format(rows["measure"].dropna().iloc[0], 0))
 
 
 def _styles(table: pd.DataFrame) -> dict[str, dict]:
