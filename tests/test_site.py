@@ -41,6 +41,12 @@ def test_every_lesson_every_room_and_every_page_of_docs_is_there(website):
     assert [name for name in LESSONS if f'href="notebooks/{name}.html"' not in there["index.html"]] == []
 
 
+def test_pages_written_by_hand_name_every_room_and_every_page():
+    overview, index = ((site.DOCS / name).read_text(encoding="utf-8") for name in ("api.md", "index.md"))
+    assert [room for room in site.ROOMS if f"(api_{room}.md)" not in overview] == []
+    assert [path.name for path in site.DOCS.glob("*.md") if path.stem != "index" and f"({path.name})" not in index] == []
+
+
 def test_every_image_has_alt_text(website):
     found = {name: alt_texts(text) for name, text in pages(website).items()}
     assert sum(map(len, found.values())) > 5

@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 SIZES = {"phone": {"width": 390, "height": 844}, "desk": {"width": 1400, "height": 900}}
 LESSON = "notebooks/01_what_attention_computes"
-PAGES = ("index", LESSON, "glossary", "api_analysis", "references")
+PAGES = ("index", LESSON, "glossary", "api_analysis", "reproduction")
 
 
 @pytest.fixture(scope="module")
