@@ -71,11 +71,12 @@ def _train(options: argparse.Namespace) -> int:
 
 
 def _reproduce(options: argparse.Namespace) -> int:
-    from course_utils.reproduce import defence, report, runs
+    from course_utils.reproduce import defence, encoder, report, runs
 
     if not options.page_only:
         planned = runs.plan(options.dataset, options.seeds)
         print(f"{len(planned)} runs; stop at any time, the same call goes on")
+        encoder.write(encoder.study())
         runs.merge(runs.complete_all(planned, device=options.device, n_texts=options.texts, n_jobs=options.jobs))
     if options.defence:
         defence.write(defence.study(device=options.device, n_texts=options.texts))

@@ -13,7 +13,7 @@ from course_utils.data import Dataset, Example, Vocabulary
 from course_utils.errors import CourseError
 from course_utils.models import ClassifierConfig, recipes
 from course_utils.models.training import TrainingConfig
-from course_utils.reproduce import report, runs
+from course_utils.reproduce import encoder, report, runs
 from course_utils.reproduce.claims import Claim, claims, interval, over_seeds, table, verdict, verdicts
 from course_utils.reproduce.measures import measure, sample
 from course_utils.show.claims import claims as claims_figure
@@ -158,6 +158,15 @@ def test_new_runs_replace_old_ones_of_the_same_seed(tmp_path):
     assert table(runs.results(path))["seeds"].tolist() == [2]
 
 
+def test_a_sample_of_the_encoder_is_measured_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(encoder, "SENTENCES", 3)
+    monkeypatch.setattr(encoder, "SHORT_SENTENCES", 2)
+    first = encoder.study(samples=1, work=tmp_path)
+    assert {"diagonal", "head_distance", "blank_out"} <= set(first["measure"]) and first["value"].notna().all()
+    monkeypatch.setattr(encoder, "load_encoder", lambda: pytest.fail("measured again"))
+    pd.testing.assert_frame_equal(encoder.study(samples=1, work=tmp_path), first)
+
+
 def test_planning():
     assert [run.name for run in runs.plan(["stories-1"], seeds=2)] == [
         "stories-1-bilstm-additive",
@@ -187,5 +196,5 @@ def test_the_command_refuses_an_unknown_data_set(capsys):
 
 
 def test_verdict_rows_hold_both_sides():
-    row = verdicts(report.everything()).iloc[0]
+    row = verdicts(report.everything()).set_index("key").loc["rt-accuracy"]
     assert row["left_of"] == ("rotten_tomatoes-bilstm-additive", "f1", "all") and row["right_of"] == 0.7
