@@ -3,17 +3,20 @@
 from course_utils.exercises import Choice, Exercise, Function, Mistake
 
 
-def my_erasure(probability, tokens, rationale):
-    """Comprehensiveness and sufficiency of a rationale.
+def my_aopc(probability, tokens, order, shares):
+    """Mean comprehensiveness over rationales of growing size.
 
     probability: function from a list of tokens to the probability of the class predicted for all of them;
-    tokens: list of words; rationale: set of positions.
-    Returns a pair (comprehensiveness, sufficiency).
+    tokens: list of words; order: all positions, most important first;
+    shares: numbers in (0, 1); a share of the text is rounded up to whole tokens, and is never all of them.
     """
-    inside = [word for place, word in enumerate(tokens) if place in rationale]
-    outside = [word for place, word in enumerate(tokens) if place not in rationale]
-    whole = probability(tokens)
-    return whole - probability(outside), whole - probability(inside)
+    import math
+
+    whole, falls = probability(tokens), []
+    for share in shares:
+        rationale = order[: math.ceil(share * len(tokens) - 1e-9)]  # 0.07 of 100 tokens is 7, whatever the last digit says
+        falls.append(whole - probability([word for place, word in enumerate(tokens) if place not in rationale]))
+    return sum(falls) / len(falls)
 
 
 def my_items_to_flip(attention, token_logits, order):
@@ -22,23 +25,34 @@ def my_items_to_flip(attention, token_logits, order):
     attention, token_logits: lists of T numbers; order: all positions, first to remove first.
     The rest is renormalised; at least one item stays. None if the sign never changes.
     """
-    positive = sum(a * v for a, v in zip(attention, token_logits, strict=True)) > 0
+    whole = sum(a * v for a, v in zip(attention, token_logits, strict=True))
     for count in range(1, len(order)):
-        kept = order[count:]
-        odds = sum(attention[place] * token_logits[place] for place in kept) / sum(attention[place] for place in kept)
-        if (odds > 0) != positive:
+        left = sum(attention[place] * token_logits[place] for place in order[count:])
+        if left < 0 < whole or whole < 0 < left:  # dividing by the weights that are left changes no sign
             return count
     return None
 
 
-def _swapped(probability, tokens, rationale):
-    comprehensiveness, sufficiency = my_erasure(probability, tokens, rationale)
-    return sufficiency, comprehensiveness
+def _falls(probability, tokens, order, shares, round_, keep_rationale=False):
+    sizes = [round_(share * len(tokens)) for share in shares]
+    kept = [[word for place, word in enumerate(tokens) if (place in order[:size]) == keep_rationale] for size in sizes]
+    return [probability(tokens) - probability(words) for words in kept]
 
 
-def _negated(probability, tokens, rationale):
-    comprehensiveness, sufficiency = my_erasure(probability, tokens, rationale)
-    return -comprehensiveness, -sufficiency
+def _sufficiency(probability, tokens, order, shares):
+    import math
+
+    return sum(_falls(probability, tokens, order, shares, math.ceil, keep_rationale=True)) / len(shares)
+
+
+def _rounded_down(probability, tokens, order, shares):
+    return sum(_falls(probability, tokens, order, shares, int)) / len(shares)
+
+
+def _sum(probability, tokens, order, shares):
+    import math
+
+    return sum(_falls(probability, tokens, order, shares, math.ceil))
 
 
 def _against_zero(attention, token_logits, order):
@@ -64,33 +78,34 @@ def _probability(weights):
 
 def _texts():
     first = _probability({"superb": 3.0, "dull": -1.0})
-    second = _probability({"not": -2.0, "good": 1.0, "plot": 0.5})
+    second = _probability({"not": -2.0, "good": 1.0, "plot": 0.5, "and": 0.1})
     return (
-        (first, ["a", "superb", "but", "dull", "film"], {1}),
-        (first, ["a", "superb", "but", "dull", "film"], {3, 4}),
-        (second, ["good", "plot"], {0}),
-        (second, ["not", "good", "plot"], {0, 1}),
+        (first, ["a", "superb", "but", "dull", "film"], [1, 4, 0, 2, 3], [0.1, 0.5]),
+        (first, ["a", "superb", "but", "dull", "film"], [3, 1, 0, 2, 4], [0.05, 0.3, 0.7]),
+        (second, ["good", "plot", "and", "not", "a", "good", "film"], [3, 0, 1, 5, 2, 4, 6], [0.01, 0.2, 0.5]),
+        (second, ["good", "good"], [1, 0], [0.5, 0.2]),
     )
 
 
 EXERCISES = (
     Exercise(
-        key="erasure",
-        title="Comprehensiveness and sufficiency",
+        key="aopc",
+        title="Comprehensiveness over rationales of growing size",
         prompt=(
-            "`probability(tokens)` gives the probability of the class predicted for the whole text. Return what is lost without "
-            "the rationale, and what is lost with the rationale alone."
+            "`probability(tokens)` gives the probability of the class predicted for the whole text. For each share, take that much "
+            "of the text, most important first and rounded up, out of it; return the mean of the falls."
         ),
         minutes=8,
-        difficulty=1,
-        answer=Function(my_erasure, cases=_texts, tolerance=1e-9),
+        difficulty=2,
+        answer=Function(my_aopc, cases=_texts, tolerance=1e-9),
         mistakes=(
-            Mistake(_swapped, "The two are exchanged: comprehensiveness takes the rationale out, sufficiency keeps nothing else."),
-            Mistake(_negated, "The sign is the other way round: the whole text's probability comes first."),
+            Mistake(_sufficiency, "You kept the rationale and took the rest out: that is sufficiency."),
+            Mistake(_rounded_down, "A small share of a short text rounds down to no word at all; round up."),
+            Mistake(_sum, "That is the sum over the shares; the published measure is their mean."),
         ),
         hints=(
-            "Split the tokens into those inside and those outside the rationale.",
-            "Both differences start from `probability(tokens)`.",
+            "A rationale is the first `math.ceil(share * len(tokens))` positions of `order`.",
+            "The fall starts from `probability(tokens)`. What is left keeps the order of the text.",
         ),
     ),
     Exercise(
@@ -124,7 +139,7 @@ EXERCISES = (
         key="signed",
         title="A fair comparison",
         prompt=(
-            "Integrated gradients with their sign have a comprehensiveness of 0.38 on reviews, attention 0.22. Which conclusion is "
+            "Integrated gradients with their sign have a comprehensiveness of 0.39 on reviews, attention 0.22. Which conclusion is "
             "justified? Answer with its letter.\n\n"
             "- **a** Integrated gradients are the more faithful measure.\n"
             "- **b** Attention is not faithful.\n"
@@ -136,7 +151,7 @@ EXERCISES = (
         difficulty=1,
         answer=Choice("c", options=("a", "b", "c", "d")),
         mistakes=(
-            Mistake("a", "Take away the sign and its lead is gone: see the two bars side by side."),
+            Mistake("a", "Take away the sign and its lead is gone: see the two rows of the figure."),
             Mistake("b", "Attention is well above random. How far below the best possible measure it lies is not known from this."),
             Mistake("d", "It tells every measure from random, and it ranks unsigned measures fairly."),
         ),
