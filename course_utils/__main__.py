@@ -33,6 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     command.add_argument("--texts", type=int, default=200, help="test texts to measure on (default: %(default)s)")
     command.add_argument("--jobs", type=int, help="runs at the same time (default: one a core)")
     command.add_argument("--defence", action="store_true", help="run lesson 09's study too: other seeds and trained adversaries")
+    command.add_argument("--study", action="append", metavar="NAME", help="run this study and nothing else; may be repeated")
     command.add_argument("--page-only", action="store_true", help="write the page from the kept results, run nothing")
     command.set_defaults(run=_reproduce)
 
@@ -71,13 +72,16 @@ def _train(options: argparse.Namespace) -> int:
 
 
 def _reproduce(options: argparse.Namespace) -> int:
-    from course_utils.reproduce import defence, encoder, report, runs
+    from course_utils.reproduce import defence, report, runs
+    from course_utils.reproduce.studies import STUDIES, study_of
 
-    if not options.page_only:
+    studies = [study_of(name) for name in options.study or ([] if options.page_only or options.dataset else STUDIES)]
+    if not options.page_only and not options.study:
         planned = runs.plan(options.dataset, options.seeds)
         print(f"{len(planned)} runs; stop at any time, the same call goes on")
-        encoder.write(encoder.study())
         runs.merge(runs.complete_all(planned, device=options.device, n_texts=options.texts, n_jobs=options.jobs))
+    for study in studies:
+        study.write(study.complete())
     if options.defence:
         defence.write(defence.study(device=options.device, n_texts=options.texts))
     found = report.write(report.everything())

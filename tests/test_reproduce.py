@@ -16,6 +16,8 @@ from course_utils.models.training import TrainingConfig
 from course_utils.reproduce import encoder, report, runs
 from course_utils.reproduce.claims import Claim, claims, interval, over_seeds, table, verdict, verdicts
 from course_utils.reproduce.measures import measure, sample
+from course_utils.reproduce.studies import STUDIES, study_of
+from course_utils.reproduce.study import Study
 from course_utils.show.claims import claims as claims_figure
 
 
@@ -158,13 +160,40 @@ def test_new_runs_replace_old_ones_of_the_same_seed(tmp_path):
     assert table(runs.results(path))["seeds"].tolist() == [2]
 
 
-def test_a_sample_of_the_encoder_is_measured_once(tmp_path, monkeypatch):
+def test_a_sample_of_the_encoder_is_measured(monkeypatch):
     monkeypatch.setattr(encoder, "SENTENCES", 3)
     monkeypatch.setattr(encoder, "SHORT_SENTENCES", 2)
-    first = encoder.study(samples=1, work=tmp_path)
-    assert {"diagonal", "head_distance", "blank_out"} <= set(first["measure"]) and first["value"].notna().all()
-    monkeypatch.setattr(encoder, "load_encoder", lambda: pytest.fail("measured again"))
-    pd.testing.assert_frame_equal(encoder.study(samples=1, work=tmp_path), first)
+    found = encoder.STUDY.measure(0)
+    assert {"diagonal", "head_distance", "blank_out"} <= set(found["measure"]) and found["value"].notna().all()
+
+
+def test_a_study_measures_each_sample_once_and_goes_on(tmp_path, monkeypatch):
+    calls = []
+
+    def measured(sample):
+        if len(calls) == 1 and sample == 1:
+            calls.append("stop")
+            raise KeyboardInterrupt
+        calls.append(sample)
+        return results_of(a=[0.0, 0.5, 1.0]).query("seed == @sample").assign(group=["NA"])
+
+    study = Study("made", measured, samples=3)
+    with pytest.raises(KeyboardInterrupt):
+        study.complete(tmp_path)
+    found = study.complete(tmp_path)
+    assert calls == [0, "stop", 1, 2] and found["value"].tolist() == [0, 0.5, 1] and set(found["group"]) == {"NA"}
+    monkeypatch.setattr("course_utils.reproduce.study.RESULTS", tmp_path)
+    with pytest.raises(CourseError, match="--study made"):
+        study.results()
+    study.write(found)
+    pd.testing.assert_frame_equal(study.results(), found)
+
+
+def test_every_study_has_its_committed_results():
+    for study in STUDIES.values():
+        assert study.results()["seed"].nunique() == study.samples, study.name
+    with pytest.raises(CourseError, match="encodre"):
+        study_of("encodre")
 
 
 def test_planning():

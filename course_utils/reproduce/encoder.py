@@ -12,34 +12,20 @@ import pandas as pd
 from course_utils.analysis import clustering, flow, patterns
 from course_utils.data import load
 from course_utils.models import Encoder, load_encoder
-from course_utils.models.checkpoints import write_atomically
-from course_utils.paths import ROOT
-from course_utils.reproduce.runs import KEYS, WORK
+from course_utils.reproduce.study import Study
 
-RESULTS = ROOT / "data" / "results" / "encoder.csv"
 RECIPE = "minilm"
+SAMPLES = 5
 SENTENCES, SHORT_SENTENCES = 60, 12  # of a sample; the second for blank-out, whose cost grows with the length's square and more
 Values = dict[tuple[str, str], float]  # measure and group to value
 
 
-def study(samples: int = 5, work=WORK) -> pd.DataFrame:
-    """All measures on `samples` disjoint samples of review sentences; a sample that is done is read again.
-
-    Returns:
-        `recipe` ("minilm"), `seed` (the sample's number), `measure`, `group`, `value`, `n` sentences.
-    """
+def _sample(sample: int) -> pd.DataFrame:
+    """All measures on one of the disjoint samples of review sentences."""
     texts = [example.text for example in load("rotten_tomatoes").test]
-    order = np.random.default_rng(0).permutation(len(texts))
-    encoder, frames = None, []
-    for sample in range(samples):
-        kept = work / f"encoder-{sample}.csv"
-        if not kept.is_file():
-            encoder = encoder or load_encoder()
-            chosen = [texts[place] for place in order[sample::samples]]
-            short = [text for text in chosen if 8 <= len(text.split()) <= 16][:SHORT_SENTENCES]
-            write_atomically(kept, _measured(encoder, chosen[:SENTENCES], short, sample).round(4).to_csv(index=False).encode())
-        frames.append(pd.read_csv(kept))
-    return pd.concat(frames).sort_values(KEYS, kind="stable", ignore_index=True)
+    chosen = [texts[place] for place in np.random.default_rng(0).permutation(len(texts))[sample::SAMPLES]]
+    short = [text for text in chosen if 8 <= len(text.split()) <= 16][:SHORT_SENTENCES]
+    return _measured(load_encoder(), chosen[:SENTENCES], short, sample)
 
 
 def _measured(encoder: Encoder, texts: list[str], short: list[str], sample: int) -> pd.DataFrame:
@@ -83,11 +69,4 @@ def _agreement(encoder: Encoder, texts: list[str]) -> Values:
     return {("blank_out", method): value for method, value in last.items()}
 
 
-def write(found: pd.DataFrame) -> None:
-    """Keep the study; the page reads it."""
-    write_atomically(RESULTS, found.to_csv(index=False).encode())
-
-
-def kept() -> pd.DataFrame:
-    """The study as committed."""
-    return pd.read_csv(RESULTS)
+STUDY = Study("encoder", _sample, SAMPLES)

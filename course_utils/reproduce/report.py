@@ -8,9 +8,10 @@ import pandas as pd
 
 from course_utils.models.checkpoints import write_atomically
 from course_utils.paths import ROOT
-from course_utils.reproduce import defence, encoder
+from course_utils.reproduce import defence
 from course_utils.reproduce.claims import AGREES, DIFFERS, OPEN, UNTESTED, table, verdicts
 from course_utils.reproduce.runs import results
+from course_utils.reproduce.studies import STUDIES
 from course_utils.show.claims import claims as claims_figure
 from course_utils.show.display import figure_png
 
@@ -19,21 +20,22 @@ FIGURE = "figures/reproduction.png"
 
 INTRODUCTION = """# What was claimed, and what we measured
 
-This page is written by `python -m course_utils reproduce` from `data/claims.toml` (the claims) and `data/results/runs.csv` (what
-was measured on each trained model). A verdict compares two sides seed by seed: a claim **agrees** if the whole 95 % interval of the
+This page is written by `python -m course_utils reproduce` from `data/claims.toml` (the claims) and the files in `data/results`
+(what was measured). A verdict compares two sides seed by seed: a claim **agrees** if the whole 95 % interval of the
 difference over seeds (Student's t) lies on its side of zero, **differs** if it lies on the other, and is **open** if the interval
 holds zero. One seed gives a verdict without an interval.
 
 Certainty of the papers' figures: **P** read in the primary source, **S** a secondary transcription, **M** from memory. Our data
 sets are not the papers' (Rotten Tomatoes in place of SST, made stories and pairs in place of bAbI and SNLI), our word vectors are
 frozen ones of a small encoder, and the models are small: an agreement says that an effect carries over, a difference that it need
-not. For the pretrained encoder (lessons 02 to 04) disjoint samples of sentences take the place of the seeds.
+not. For the pretrained encoder (lessons 02 to 04, 11 to 14) disjoint samples of sentences take the place of the seeds.
 """
 
 
 def everything() -> pd.DataFrame:
-    """All kept figures: those of the runs, of the pretrained encoder, and of lesson 09's study."""
-    return pd.concat([encoder.kept(), results(), defence.as_runs(defence.kept())], ignore_index=True)
+    """All kept figures: those of the runs, of lesson 09's models, and of every study."""
+    studies = [study.results() for study in STUDIES.values()]
+    return pd.concat([results(), defence.as_runs(defence.kept()), *studies], ignore_index=True)
 
 
 def write(figures: pd.DataFrame, page: Path = PAGE) -> pd.DataFrame:

@@ -1,0 +1,18 @@
+"""The studies, in the order of the lessons."""
+
+from course_utils.errors import CourseError
+from course_utils.reproduce import encoder
+from course_utils.reproduce.study import Study
+
+STUDIES: dict[str, Study] = {study.name: study for study in (encoder.STUDY,)}
+
+
+def study_of(name: str) -> Study:
+    """The study of this name.
+
+    Raises:
+        CourseError: there is none.
+    """
+    if name not in STUDIES:
+        raise CourseError(f"there is no study {name!r}; choose one of {', '.join(STUDIES)}")
+    return STUDIES[name]
