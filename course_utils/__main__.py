@@ -57,13 +57,15 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _train(options: argparse.Namespace) -> int:
     from course_utils.models.checkpoints import read_card
+    from course_utils.models.finetuning import FINETUNED, train_finetuned
     from course_utils.models.recipes import RECIPES, checkpoint_name, train_checkpoint
 
     if options.name == "list":
-        print("\n".join(RECIPES))
+        print("\n".join([*RECIPES, *FINETUNED]))
         return 0
-    for name in RECIPES if options.name == "all" else [options.name]:
-        history = train_checkpoint(name, seed=options.seed, device=options.device)
+    for name in [*RECIPES, *FINETUNED] if options.name == "all" else [options.name]:
+        train = train_finetuned if name in FINETUNED else train_checkpoint
+        history = train(name, seed=options.seed, device=options.device)
         if history.attrs["interrupted"]:
             print("make the same call again to go on")
             return 130

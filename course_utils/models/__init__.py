@@ -2,6 +2,7 @@
 
 from course_utils.models.checkpoints import load_checkpoint, read_card
 from course_utils.models.classifier import AttentionClassifier, ClassifierConfig
+from course_utils.models.finetuned import EncoderClassifier, load_finetuned, logits_of
 from course_utils.models.heads import gate_heads
 from course_utils.models.maps import AttentionMaps
 from course_utils.models.output import AttentionOutput
@@ -14,9 +15,12 @@ __all__ = [
     "AttentionOutput",
     "ClassifierConfig",
     "Encoder",
+    "EncoderClassifier",
     "gate_heads",
     "load_checkpoint",
     "load_encoder",
+    "load_finetuned",
+    "logits_of",
     "new_classifier",
     "read_card",
 ]

@@ -18,7 +18,7 @@ from course_utils.paths import ROOT
 
 FOLDER = ROOT / "data" / "checkpoints"
 FROZEN = "embedding.weight"
-_NEEDED = ("config", "sha256", "vocabulary_sha256")
+_NEEDED = ("config", "sha256")
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -43,7 +43,7 @@ def save_checkpoint(path: str | Path, model: AttentionClassifier, vocabulary: Vo
         del state[FROZEN]
     content = tensors_to_bytes(state)
     words = "\n".join(vocabulary.words).encode()
-    card = card | {"config": model.config.as_dict(), "sha256": _hash(content), "vocabulary_sha256": _hash(words)}
+    card = card | {"config": model.config.as_dict(), "sha256": hash_of(content), "vocabulary_sha256": hash_of(words)}
     write_atomically(path.with_name(path.name + ".vocabulary.txt"), words)
     write_atomically(path.with_name(path.name + ".safetensors"), content)
     write_atomically(path.with_name(path.name + ".json"), (json.dumps(card, indent=2, ensure_ascii=False) + "\n").encode())
@@ -57,10 +57,12 @@ def load_checkpoint(name: str | Path, *, device: str | torch.device = "cpu") -> 
     Raises:
         ModelError: no such checkpoint, a damaged card, a file that does not match its hash, or another architecture.
     """
-    path = _find(name)
+    path = find_checkpoint(name)
     card = read_card(path)
-    content = _checked(path.with_name(path.name + ".safetensors"), card["sha256"])
-    words = _checked(path.with_name(path.name + ".vocabulary.txt"), card["vocabulary_sha256"]).decode()
+    if "vocabulary_sha256" not in card:
+        raise ModelError(f"checkpoint {path.name!r} has no vocabulary; load a fine-tuned encoder by load_finetuned")
+    content = read_checked(path.with_name(path.name + ".safetensors"), card["sha256"])
+    words = read_checked(path.with_name(path.name + ".vocabulary.txt"), card["vocabulary_sha256"]).decode()
     vocabulary = Vocabulary(tuple(words.split("\n")))
     try:
         config = ClassifierConfig(**card["config"])
@@ -77,9 +79,9 @@ def read_card(name: str | Path) -> dict:
     """The card of a checkpoint: command, data, seed, metrics, library versions, hash.
 
     Raises:
-        ModelError: no such checkpoint, or its card is no JSON object with the configuration and both hashes.
+        ModelError: no such checkpoint, or its card is no JSON object with the configuration and the hash.
     """
-    path = _find(name)
+    path = find_checkpoint(name)
     try:
         card = json.loads(path.with_name(path.name + ".json").read_text(encoding="utf-8"))
     except ValueError as error:
@@ -95,7 +97,12 @@ def checkpoint_names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.json"))
 
 
-def _find(name: str | Path) -> Path:
+def find_checkpoint(name: str | Path) -> Path:
+    """The path, without its ending, of a checkpoint of the course or of one anywhere else.
+
+    Raises:
+        ModelError: there is none.
+    """
     for path in (FOLDER / name, Path(name)):
         if path.name and path.with_name(path.name + ".json").is_file():
             return path
@@ -103,12 +110,18 @@ def _find(name: str | Path) -> Path:
     raise ModelError(f"there is no checkpoint {str(name)!r}; there are: {known}. Train one: python -m course_utils train NAME")
 
 
-def _checked(path: Path, expected: str) -> bytes:
+def read_checked(path: Path, expected: str) -> bytes:
+    """The content of a file.
+
+    Raises:
+        ModelError: it is missing, or its hash is not `expected`.
+    """
     content = path.read_bytes() if path.is_file() else b""
-    if _hash(content) != expected:
+    if hash_of(content) != expected:
         raise ModelError(f"{path.name} does not match the hash on its card; restore both with git, or train it again")
     return content
 
 
-def _hash(content: bytes) -> str:
+def hash_of(content: bytes) -> str:
+    """The sha256 of a file's content."""
     return hashlib.sha256(content).hexdigest()
