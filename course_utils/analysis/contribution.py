@@ -5,7 +5,7 @@ f(x) = (x W_V + b_V) W_O. The norm of alpha_ij f(x_j) says how much of the sum c
 almost nothing there: a no-op.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 import torch
@@ -26,7 +26,7 @@ def transformed_norms(encoder: Encoder, maps: AttentionMaps) -> torch.Tensor:
     Raises:
         AnalysisError: the maps have no value vectors.
     """
-    norms = torch.stack([written.norm(dim=-1) for written in _written(encoder, maps)], 1)
+    norms = torch.stack([written.norm(dim=-1) for written in written_values(encoder, maps)], 1)
     return norms * maps.mask[:, None, None]
 
 
@@ -42,15 +42,18 @@ def layer_norms(encoder: Encoder, maps: AttentionMaps) -> torch.Tensor:
     of the model's width, are never built: their squared norms follow from the products of the heads' vectors with one another.
     """
     layers = []
-    for layer, written in enumerate(_written(encoder, maps)):
+    for layer, written in enumerate(written_values(encoder, maps)):
         products = torch.einsum("bnth,bmth->btnm", written, written)
         weights = maps.attention[:, layer].permute(0, 3, 2, 1)  # (B, key, query, N)
         layers.append(((weights @ products) * weights).sum(-1).clamp(min=0).sqrt().transpose(1, 2))
     return torch.stack(layers, 1)
 
 
-def _written(encoder: Encoder, maps: AttentionMaps):
-    """Layer by layer, (B, N, T, H): f(x_j) of each head."""
+def written_values(encoder: Encoder, maps: AttentionMaps) -> Iterator[torch.Tensor]:
+    """Layer by layer, (B, N, T, H): f(x_j), what each head writes from each token before attention scales it.
+
+    Arguments and errors as in `transformed_norms`.
+    """
     if maps.values is None:
         raise AnalysisError("these maps have no value vectors; make them with encoder.attend(texts, states=True)")
     for layer, weight in enumerate(output_weights(encoder.model)):
