@@ -10,7 +10,7 @@ from course_utils.errors import ModelError, NotLinearError
 from course_utils.models import AttentionClassifier, ClassifierConfig, new_classifier
 from course_utils.models.attention import ATTENTIONS, masked_softmax
 from course_utils.models.embeddings import SCALE, wordpiece_embeddings
-from course_utils.models.encoders import ENCODERS
+from course_utils.models.encoders import ENCODERS, BiLSTMEncoder
 
 VOCABULARY = Vocabulary(("<pad>", "<unk>", *"abcdefgh"))
 TEXTS = ["a b c d e f g h a b", "c", "h g f z", "a b c"]
@@ -103,3 +103,18 @@ def test_a_seed_decides_the_initial_weights_and_nothing_else():
     assert torch.equal(torch.rand(1), expected)
     assert torch.equal(first.decoder.weight, second.decoder.weight)
     assert not torch.equal(first.decoder.weight, third.decoder.weight)
+
+
+def test_a_bilstm_reads_padded_texts_as_packed_ones():
+    generator = torch.Generator().manual_seed(0)
+    encoder = BiLSTMEncoder(6, hidden=5).double()
+    embedded = torch.randn(4, 7, 6, generator=generator, dtype=torch.float64, requires_grad=True)
+    lengths = torch.tensor([3, 7, 1, 5])
+    mask = torch.arange(7) < lengths[:, None]
+    packed = torch.nn.utils.rnn.pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
+    expected = torch.nn.utils.rnn.pad_packed_sequence(encoder.lstm(packed)[0], batch_first=True)[0]
+    found = encoder(embedded, mask)
+    torch.testing.assert_close(found, expected)
+    for wanted, parameter in ((embedded, "words"), (encoder.lstm.weight_hh_l0_reverse, "weights")):
+        gradients = [torch.autograd.grad((states**2).sum(), wanted, retain_graph=True)[0] for states in (found, expected)]
+        torch.testing.assert_close(*gradients, msg=parameter)

@@ -10,7 +10,12 @@ from course_utils.errors import ModelError
 
 
 class BiLSTMEncoder(nn.Module):
-    """A bidirectional LSTM. State of a token: forward then backward hidden state, 2 x hidden."""
+    """A bidirectional LSTM. State of a token: forward then backward hidden state, 2 x hidden.
+
+    On a CPU each direction reads the padded batch, the backward one with each text turned round, so that padding comes last in
+    both. A packed sequence, which is what cuDNN is made for, gives the same states; on a CPU its gradient takes 3 to 6 times as
+    long for texts of 200 words.
+    """
 
     def __init__(self, input_size: int, hidden: int = 128):
         super().__init__()
@@ -19,10 +24,21 @@ class BiLSTMEncoder(nn.Module):
 
     def forward(self, embedded: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """(B, T, E) and (B, T) to (B, T, 2 x hidden), 0 at padding."""
-        lengths = mask.sum(1).cpu()
-        packed = nn.utils.rnn.pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
-        states, _ = self.lstm(packed)
-        return nn.utils.rnn.pad_packed_sequence(states, batch_first=True, total_length=mask.shape[1])[0]
+        if embedded.is_cuda:
+            packed = nn.utils.rnn.pack_padded_sequence(embedded, mask.sum(1).cpu(), batch_first=True, enforce_sorted=False)
+            return nn.utils.rnn.pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=mask.shape[1])[0]
+        turned = _turned(mask)[..., None]
+        forward = self._read(embedded, "")
+        backward = self._read(embedded.gather(1, turned.expand_as(embedded)), "_reverse")
+        states = torch.cat([forward, backward.gather(1, turned.expand_as(backward))], dim=-1)
+        return states.masked_fill(~mask[..., None], 0)
+
+    def _read(self, embedded: torch.Tensor, direction: str) -> torch.Tensor:
+        """(B, T, E) to (B, T, hidden): one direction's states, in the order in which they are read."""
+        weights = [getattr(self.lstm, f"{name}_l0{direction}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+        start = embedded.new_zeros(1, len(embedded), self.lstm.hidden_size)
+        states, *_ = torch.lstm(embedded, (start, start), weights, True, 1, 0.0, self.training, False, True)
+        return states
 
     @staticmethod
     def summary(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -79,3 +95,9 @@ class AverageEncoder(nn.Module):
 
 
 ENCODERS = {"bilstm": BiLSTMEncoder, "cnn": CNNEncoder, "average": AverageEncoder}
+
+
+def _turned(mask: torch.Tensor) -> torch.Tensor:
+    """(B, T): where each place of a text goes when the text is turned round; padding stays. Turning twice changes nothing."""
+    places = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
+    return torch.where(mask, mask.sum(1, keepdim=True) - 1 - places, places)
