@@ -1,0 +1,82 @@
+"""Figures of pruning: accuracy as heads go, and single heads beside their score. Show them with `show(fig, alt=...)`."""
+
+from collections.abc import Mapping
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+
+from course_utils.errors import ShowError
+from course_utils.show.display import theme
+
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+
+@theme()
+def pruning_curves(
+    table: pd.DataFrame, *, title: str, n_heads: int, chance: float | None = None, names: Mapping[str, str] | None = None
+) -> Figure:
+    """Accuracy against the number of heads removed, a line a plan; a band from the lowest to the highest seed or sample.
+
+    Args:
+        table: `plan`, `removed`, `accuracy`, `lowest`, `highest`, as from `analysis.pruning.accuracies`; at most 8 plans.
+        n_heads: of the whole model, for the upper axis: how many stay.
+        chance: accuracy without reading, drawn as a line.
+        names: of the plans in the legend.
+        title: the finding.
+    Raises:
+        ShowError: a column is missing, the table is empty, or there are too many plans.
+    """
+    _require(table, ("plan", "removed", "accuracy", "lowest", "highest"))
+    plans = list(table["plan"].unique())
+    if len(plans) > len(_MARKERS):
+        raise ShowError(f"{len(plans)} plans are too many lines to tell apart; keep at most {len(_MARKERS)}")
+    fig, axes = plt.subplots(figsize=(8.5, 4.3))
+    for plan, marker, colour in zip(plans, _MARKERS, sns.color_palette("colorblind"), strict=False):
+        part = table[table["plan"] == plan].sort_values("removed")
+        axes.plot(part["removed"], part["accuracy"], marker=marker, color=colour, label=(names or {}).get(plan, plan))
+        axes.fill_between(part["removed"], part["lowest"], part["highest"], color=colour, alpha=0.15, linewidth=0)
+    if chance is not None:
+        axes.axhline(chance, color="#555555", linestyle=":", linewidth=1)
+        axes.annotate("no reading", (0, chance), textcoords="offset points", xytext=(2, -11), fontsize="x-small", color="#555555")
+    axes.set(xlabel="heads removed", ylabel="accuracy", title=title)
+    ticks = sorted(table["removed"].unique())
+    upper = axes.secondary_xaxis("top", functions=(lambda x: n_heads - x, lambda x: n_heads - x))
+    upper.set_xlabel("heads that stay", fontsize="small")
+    upper.tick_params(labelsize="x-small")
+    if len(ticks) <= 12:
+        axes.set_xticks(ticks)
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    return fig
+
+
+@theme()
+def single_heads(table: pd.DataFrame, score: str, changes: Mapping[str, str], *, title: str, label: str) -> Figure:
+    """Heads as points: a score of each against what its removal did, a panel a kind of change.
+
+    Args:
+        table: one row a head: `score` and the columns of `changes`.
+        changes: columns, with the label of each one's axis; 1 to 3.
+        label: of the score's axis.
+        title: the finding.
+    Raises:
+        ShowError: a column is missing, the table is empty, or there are too many panels.
+    """
+    _require(table, (score, *changes))
+    if not 1 <= len(changes) <= 3:
+        raise ShowError(f"{len(changes)} panels, but 1 to 3 fit")
+    fig, panels = plt.subplots(1, len(changes), figsize=(4.2 * len(changes), 3.6), squeeze=False)
+    for axes, (column, name) in zip(panels[0], changes.items(), strict=True):
+        axes.axhline(0, color="#555555", linewidth=0.8)
+        axes.scatter(table[score], table[column], color=sns.color_palette("colorblind")[0], s=18, alpha=0.75)
+        axes.set(xlabel=label, ylabel=name)
+    fig.suptitle(title, x=0.01, ha="left", fontsize="medium")
+    return fig
+
+
+def _require(table: pd.DataFrame, columns: tuple[str, ...]) -> None:
+    missing = [column for column in columns if column not in table]
+    if missing or table.empty:
+        problem = f"has no column {', '.join(missing)}" if missing else "has no rows"
+        raise ShowError(f"the table {problem}; it has the columns {', '.join(map(str, table.columns))}")
