@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from course_utils.analysis import adversary, over
 from course_utils.analysis.adversary import exact_attention, logit_bounds, search_attention
-from course_utils.analysis.distances import jsd, tvd
+from course_utils.analysis.distances import jsd, overlap, tvd
+from course_utils.analysis.slab import ROUNDING
 from course_utils.data import Vocabulary, make_batch, make_batches
 from course_utils.errors import AnalysisError, NotLinearError
 from course_utils.models import AttentionClassifier, ClassifierConfig
@@ -128,6 +129,47 @@ def test_exact_is_the_best_of_all_corners(seed, size, eps):
     lo, hi = (wall.item() for wall in logit_bounds((attention * values).sum(1), eps))
     every = corners(values[0].numpy(), (lo, hi))
     assert found.jsd.item() == pytest.approx(jsd(attention, every).max().item(), abs=1e-9)
+
+
+def least_overlap(attention, values, eps):
+    """The cost of the best corner of one input, by scoring every token and every pair of tokens at both walls."""
+    walls = [wall.item() for wall in logit_bounds((attention * values).sum(1), eps)]
+    a, v = attention[0], values[0]
+    slack = ROUNDING * (1 + v.abs().max())
+    costs = [overlap(a, torch.ones_like(a))[(v >= walls[0] - slack) & (v <= walls[1] + slack)]]
+    for wall in filter(math.isfinite, walls):
+        low, high = v < wall, v > wall
+        depth, height = (wall - v[low])[:, None], (v[high] - wall)[None]
+        grid = overlap(a[low][:, None], height / (depth + height)) + overlap(a[high][None], depth / (depth + height))
+        costs.append(grid.flatten())
+    return torch.cat(costs).min()
+
+
+@settings(deadline=None, max_examples=400)
+@given(inputs(most=14), EPS, st.integers(0, 3))
+@example((torch.tensor([[1.0]]).double(), torch.tensor([[2.0]]).double()), 0.01, 2)
+@example((torch.tensor([[0.5, 0.5]]).double(), torch.tensor([[1.0, -1.0]]).double()), 0.0, 0)
+@example((torch.full((1, 12), 1 / 12, dtype=torch.float64), torch.tensor([[1.0, -1.0] * 6]).double()), 0.01, 1)
+@example((torch.tensor([[1.0] + [0.0] * 7]).double(), torch.tensor([[0.3] + [2.0, -1.0, -3.0] * 2 + [2.0]]).double()), 0.0, 0)
+def test_what_is_ruled_out_unscored_is_never_better(case, eps, padding):
+    attention, values = case
+    padded = [torch.nn.functional.pad(part, (0, padding)) for part in (attention, values, everything(attention))]
+    found = exact_attention(*padded, eps)
+    assert found.jsd.item() == pytest.approx(math.log(2) - least_overlap(attention, values, eps).item() / 2, abs=1e-12)
+    assert (found.attention[:, attention.shape[1] :] == 0).all()
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.01, 0.3])
+def test_long_inputs_find_the_best_of_all_pairs_together(eps):
+    attention, values = random_inputs(20, 150, seed=4)
+    attention[:5] = attention[:5].round(decimals=2) + 1e-9
+    values[5:10] = values[5:10].round()
+    attention[10] = 1 / 150
+    values[10] = torch.tensor([1.0, -1.0]).repeat(75)
+    attention /= attention.sum(1, keepdim=True)
+    found = exact_attention(attention, values, everything(attention), eps)
+    expected = [least_overlap(attention[row, None], values[row, None], eps) for row in range(20)]
+    assert torch.allclose(found.jsd, math.log(2) - torch.stack(expected) / 2, rtol=0, atol=1e-12)
 
 
 def test_exact_is_never_below_the_published_optimiser(model, vocabulary):

@@ -140,13 +140,14 @@ def _random_scores(batch: Batch, n_starts: int, seed: int) -> torch.Tensor:
 def _table(reading: Reading, batch: Batch, found: Adversary, n_tokens: int) -> pd.DataFrame:
     """One row an input, with the `n_tokens` most attended tokens of the adversary."""
     columns = reading.columns | {"max_jsd": found.jsd.cpu().numpy(), "change": found.change.cpu().numpy()}
-    order = found.attention.argsort(dim=1, descending=True, stable=True)
-    weights = found.attention.gather(1, order).cpu().numpy()
-    for rank in range(n_tokens):
-        weight = weights[:, rank] if rank < weights.shape[1] else np.zeros(len(batch))
-        positions = [int(p) if w > 0 else None for p, w in zip(order[:, min(rank, order.shape[1] - 1)], weight, strict=True)]
-        columns[f"position_{rank + 1}"] = pd.array(positions, dtype="Int64")
-        tokens = [None if p is None else words[p] for p, words in zip(positions, batch.tokens, strict=True)]
-        columns[f"token_{rank + 1}"] = pd.array(tokens, dtype="string")
-        columns[f"weight_{rank + 1}"] = weight
+    remaining = found.attention.cpu().numpy().copy()
+    rows = np.arange(len(batch))
+    for rank in range(1, n_tokens + 1):
+        position = remaining.argmax(1)
+        weight = remaining[rows, position]
+        remaining[rows, position] = 0
+        tokens = [words[p] if w > 0 else None for words, p, w in zip(batch.tokens, position.tolist(), weight, strict=True)]
+        columns[f"position_{rank}"] = pd.arrays.IntegerArray(position, mask=weight == 0)
+        columns[f"token_{rank}"] = pd.array(tokens, dtype="string")
+        columns[f"weight_{rank}"] = weight
     return pd.DataFrame(columns)

@@ -2,16 +2,23 @@
 
 Attention weights that keep the probability within eps are those of the simplex with `lo <= sum_t q_t v_t <= hi`. The
 Jensen-Shannon divergence from a given attention is convex in q, so over this polytope it is largest at a corner, and a corner
-uses one token (inside the slab) or two (one on either side of a bounding plane, mixed so that they land on it). Scoring all of
-them gives the global maximum: no iteration, no seed.
+uses one token (inside the slab) or two (one on either side of a bounding plane, a wall, mixed so that they land on it). The best
+of them is the global maximum: no iteration, no seed.
+
+T tokens have up to T^2 / 4 pairs at a wall, and nearly all can be ruled out unscored. A pair costs `overlap(a, w) +
+overlap(b, 1 - w)`: a and b are what the model gives to its two tokens, w is the weight that lands them on the wall. This grows with
+b, and it is concave in w. So a token's best pair costs at least as much as one with a partner that has the least attention on the
+other side and stands at the nearest or the furthest distance there: a concave function is smallest at an end. A token whose bound
+exceeds the cost of a corner known already is in no better one. What is left is scored.
 """
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
-from course_utils.analysis.distances import jsd, overlap, xlogx
+from course_utils.analysis.distances import jsd, overlap
 from course_utils.analysis.reading import as_float64, normalised
 from course_utils.errors import AnalysisError
 
@@ -73,100 +80,89 @@ def exact_attention(attention: torch.Tensor, token_logits: torch.Tensor, mask: t
     attention, values = normalised(attention), as_float64(token_logits)
     mask = mask.to(values.device)
     logit = (attention * values).sum(1)
-    bounds = torch.stack(logit_bounds(logit, eps), 1)
-    token_cost, token = _best_token(attention, values, mask, bounds)
-    pair_cost, pair, weights = _best_pair(attention, values.masked_fill(~mask, math.inf), bounds)
-    one_is_enough = (token_cost <= pair_cost)[:, None]
-    positions = torch.where(one_is_enough, token[:, None], pair)
-    weights = torch.where(one_is_enough, weights.new_tensor([1.0, 0.0]), weights)
-    adversarial = torch.zeros_like(attention).scatter_add_(1, positions, weights)
+    walls = torch.stack(logit_bounds(logit, eps), 1)
+    best = _best_pair(attention, values, mask, walls, _best_token(attention, values, mask, walls))
+    adversarial = torch.zeros_like(attention).scatter_add_(1, best.tokens, best.weights)
     change = (torch.sigmoid((adversarial * values).sum(1)) - torch.sigmoid(logit)).abs()
     return Adversary(adversarial, jsd(attention, adversarial), change)
 
 
-def _best_token(
-    attention: torch.Tensor, values: torch.Tensor, mask: torch.Tensor, bounds: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Overlap and position, (B,) each, of the best single token within the slab (B, 2); infinite where there is none."""
+class _Corners(NamedTuple):
+    """N corners: cost, the summed overlap, (N,); the two tokens of each, which may be the same, and their weights, (N, 2) both."""
+
+    cost: torch.Tensor
+    tokens: torch.Tensor
+    weights: torch.Tensor
+
+    def improved(self, others: "_Corners", inputs: torch.Tensor) -> "_Corners":
+        """One corner an input, with others in place of those that cost more; `inputs` says whose they are, (len(others.cost),)."""
+        cost = self.cost.scatter_reduce(0, inputs, others.cost, "amin")
+        cheapest = ((others.cost == cost[inputs]) & (others.cost < self.cost[inputs])).nonzero().squeeze(1)
+        first = torch.full_like(self.tokens[:, 0], len(inputs)).scatter_reduce(0, inputs[cheapest], cheapest, "amin")
+        better = first < len(inputs)
+        tokens, weights = self.tokens.clone(), self.weights.clone()
+        tokens[better], weights[better] = others.tokens[first[better]], others.weights[first[better]]
+        return _Corners(cost, tokens, weights)
+
+
+def _best_token(attention: torch.Tensor, values: torch.Tensor, mask: torch.Tensor, walls: torch.Tensor) -> _Corners:
+    """The single token between the walls (B, 2) that costs least: the least attended; of infinite cost where there is none."""
     slack = ROUNDING * (1 + values.abs().amax(1, keepdim=True))
-    inside = mask & (values >= bounds[:, :1] - slack) & (values <= bounds[:, 1:] + slack)
-    cost = overlap(attention, attention.new_ones(())).masked_fill(~inside, math.inf)
-    return cost.min(1)
+    inside = mask & (values >= walls[:, :1] - slack) & (values <= walls[:, 1:] + slack)
+    least, token = attention.where(inside, math.inf).min(1, keepdim=True)
+    weights = least.new_tensor([1.0, 0.0]).expand(len(least), 2)
+    cost = overlap(least, weights[:, :1]).where(least.isfinite(), math.inf)
+    return _Corners(cost.squeeze(1), token.expand(-1, 2), weights)
 
 
-def _best_pair(
-    attention: torch.Tensor, values: torch.Tensor, bounds: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Overlap (B,), positions (B, 2) and weights (B, 2) of the best pair that lands on either wall; infinite where there is none.
+def _best_pair(attention: torch.Tensor, values: torch.Tensor, mask: torch.Tensor, walls: torch.Tensor, best: _Corners) -> _Corners:
+    """The pair that lands on a wall and costs least, in place of `best` where it costs less."""
+    gap = values[:, None] - walls[:, :, None]
+    below, above = mask[:, None] & (gap < 0), mask[:, None] & (gap > 0)
+    gap = gap.abs()
+    kept = _not_ruled_out(attention, gap, below, above, best.cost)
+    inputs, wall, first = (below & kept).nonzero(as_tuple=True)
+    partners = above & kept
+    for part in torch.arange(len(inputs), device=inputs.device).split(max(1, CELLS_AT_ONCE // values.shape[1])):
+        row, second = partners[inputs[part], wall[part]].nonzero(as_tuple=True)
+        row = part[row]
+        owner, tokens = inputs[row], torch.stack([first[row], second], 1)
+        gaps = gap[owner[:, None], wall[row, None], tokens]
+        weights = gaps.flip(1) / gaps.sum(1, keepdim=True)
+        cost = overlap(attention[owner[:, None], tokens], weights).sum(1)
+        best = best.improved(_Corners(cost, tokens, weights), owner)
+    return best
 
-    `values` are infinite at padding.
+
+def _not_ruled_out(
+    attention: torch.Tensor, gap: torch.Tensor, below: torch.Tensor, above: torch.Tensor, cost: torch.Tensor
+) -> torch.Tensor:
+    """The tokens, (B, 2, T) bool, whose bound is not above what is known: `cost` (B,), and the least attended pair of each wall."""
+    attention = attention[:, None]
+    low, low_at, low_near, low_far = _extremes(attention, gap, below)
+    high, high_at, high_near, high_far = _extremes(attention, gap, above)
+    pair = _pair_overlap(low, gap.gather(2, low_at), high, gap.gather(2, high_at))
+    pair = pair.where(low.isfinite() & high.isfinite(), math.inf)
+    known = torch.minimum(pair.amin(1, keepdim=True), cost[:, None, None]) + ROUNDING
+    partner, near, far = (torch.where(above, *sides) for sides in ((low, high), (low_near, high_near), (low_far, high_far)))
+    return (_pair_overlap(attention, gap, partner, near) <= known) | (_pair_overlap(attention, gap, partner, far) <= known)
+
+
+def _extremes(attention: torch.Tensor, gap: torch.Tensor, side: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Of the tokens on one side of each wall: the least attention, whose it is, the least and the largest gap, (B, 2, 1) each.
+
+    Where there is no token, the least attention is infinite, and no bound made from it is a number.
     """
-    values, order = values.sort(1)
-    attention = attention.gather(1, order)
-    walls = bounds.flatten()
-    inputs = torch.arange(len(values), device=walls.device).repeat_interleave(2)
-    below = (values[inputs] < walls[:, None]).sum(1)
-    first_above = (values[inputs] <= walls[:, None]).sum(1)
-    above = values.isfinite().sum(1)[inputs] - first_above
-    cost = torch.full_like(walls, math.inf)
-    ranks, weights = below.new_zeros(len(walls), 2), values.new_zeros(len(walls), 2)
-    crossed = ((below > 0) & (above > 0)).nonzero().squeeze(1)
-    groups = crossed.split(max(1, CELLS_AT_ONCE // values.shape[1] ** 2)) if len(crossed) else ()
-    for rows in groups:
-        cost[rows], ranks[rows], weights[rows] = _best_cell(
-            attention[inputs[rows]], values[inputs[rows]], walls[rows, None], below[rows], first_above[rows], above[rows]
-        )
-    cost, wall = cost.view(-1, 2).min(1)
-    chosen = 2 * torch.arange(len(values), device=walls.device) + wall
-    return cost, order.gather(1, ranks[chosen]), weights[chosen]
-
-
-def _best_cell(
-    attention: torch.Tensor,
-    values: torch.Tensor,
-    wall: torch.Tensor,
-    below: torch.Tensor,
-    first_above: torch.Tensor,
-    above: torch.Tensor,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The best (token below, token above) of R walls (R, 1) whose tokens (R, T) are sorted by value.
-
-    Returns overlap (R,), ranks (R, 2) in sorted order, and weights (R, 2).
-    """
-    steps = torch.arange(values.shape[1], device=values.device)
-    low, high = steps[: int(below.max())], (first_above[:, None] + steps[: int(above.max())]).clamp_max(len(steps) - 1)
-    no_low, no_high = low >= below[:, None], steps[: high.shape[1]] >= above[:, None]
-    depth = (wall - values[:, : len(low)]).masked_fill(no_low, 1)
-    height = (values.gather(1, high) - wall).masked_fill(no_high, 1)
-    attention_high = attention.gather(1, high)[:, None]
-    best = None
-    for part in low.split(max(1, CELLS_AT_ONCE // high.numel())):
-        cost = _pair_overlap(attention[:, part, None], depth[:, part, None], attention_high, height[:, None])
-        cost.masked_fill_(no_low[:, part, None] | no_high[:, None], math.inf)
-        least, cell = cost.flatten(1).min(1)
-        found = (least, part[0] + cell // high.shape[1], cell % high.shape[1])
-        best = found if best is None else [torch.where(least < best[0], new, old) for new, old in zip(found, best, strict=True)]
-    least, row, column = best
-    depth, height = depth.gather(1, row[:, None]), height.gather(1, column[:, None])
-    ranks = torch.cat([row[:, None], high.gather(1, column[:, None])], 1)
-    return least, ranks, torch.cat([height, depth], 1) / (depth + height)
+    least, token = attention.where(side, math.inf).min(2, keepdim=True)
+    return least, token, gap.where(side, math.inf).amin(2, keepdim=True), gap.where(side, 0).amax(2, keepdim=True)
 
 
 def _pair_overlap(low: torch.Tensor, depth: torch.Tensor, high: torch.Tensor, height: torch.Tensor) -> torch.Tensor:
-    """`overlap(low, w) + overlap(high, 1 - w)` for the pair's weights w = height / (depth + height), by three logarithms a pair.
-
-    All others are of single tokens: `w log w + (1 - w) log(1 - w) = (h log h + d log d) / (d + h) - log(d + h)`.
+    """What a pair costs that is mixed so that it lands on the wall.
 
     Args:
-        low, depth: (R, N, 1), attention and distance from the wall of the tokens below it; distances are above 0.
-        high, height: (R, 1, M), those of the tokens above it.
-    Returns:
-        (R, N, M).
+        low, depth: (...), attention and distance from the wall of a token on one side.
+        high, height: (...), those of its partner on the other.
     """
     total = depth + height
-    share = total.reciprocal()
-    cost = total.log_().addcmul_(xlogx(depth) + xlogx(height), share, value=-1)
-    for attention, opposite in ((low, height), (high, depth)):
-        both = torch.addcmul(attention, opposite, share)
-        cost.addcmul_(both, both.log()).sub_(xlogx(attention))
-    return cost
+    return overlap(low, height / total) + overlap(high, depth / total)
