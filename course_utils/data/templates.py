@@ -17,9 +17,9 @@ from course_utils.data.drawing import pick, shuffled
 from course_utils.errors import DataError
 from course_utils.paths import data_file
 
-CARRIERS = ("the words {} and {} came before {} .", "first {} , then {} , and at last {} .")
+CARRIER = "the words {} and {} came before {} ."
 PRONOUNS = ("he", "she")
-SCHEMAS_A_COUPLE = 4
+SCHEMAS_A_COUPLE = 2
 _WORD = re.compile(r"[^\W_]+|[^\w\s]|_")
 
 
@@ -81,7 +81,7 @@ def word_pairs(relation: str, seed: int = 0, pairs: dict[str, Sequence[Sequence[
         seed: which pairs meet each other.
         pairs: your own word pairs by part of speech, in place of the course's.
     Returns:
-        8 sentences a pair: both words as query, both orders, two carrier sentences.
+        4 sentences a pair: both words as query, both orders.
     Raises:
         DataError: an unknown relation, fewer than four pairs in a list, or a pair that is not two words.
     """
@@ -94,14 +94,13 @@ def word_pairs(relation: str, seed: int = 0, pairs: dict[str, Sequence[Sequence[
         _check_pairs(speech, listed)
         for half, some in enumerate(_halves(rng, listed)):
             for pair, other in zip(some, [*some[1:], some[0]], strict=True):
-                for side, carrier, first in product((0, 1), CARRIERS, (True, False)):
+                for side, first in product((0, 1), (True, False)):
                     query = pair[side]
                     target, distractor = (query if relation == "repetition" else pair[1 - side]), other[1 - side]
                     shown = (target, distractor) if first else (distractor, target)
-                    words = tuple(carrier.format(*shown, query).split())
-                    places = [at for at, slot in enumerate(carrier.split()) if slot == "{}"]
-                    at_target, at_distractor = places[:2] if first else places[1::-1]
-                    links.append(Link(words, places[2], at_target, at_distractor, relation, "-".join(pair), half))
+                    words = tuple(CARRIER.format(*shown, query).split())
+                    at_target, at_distractor = (2, 4) if first else (4, 2)
+                    links.append(Link(words, 7, at_target, at_distractor, relation, "-".join(pair), half))
     return links
 
 
@@ -146,7 +145,7 @@ def reference(by: str = "gender", seed: int = 0) -> list[Link]:
             Levesque, Davis & Morgenstern 2012).
         seed: which people meet in which schemas.
     Returns:
-        384 sentences: each couple in 4 schemas, both reasons, he and she; with "number" in 2 schemas, one person and several meant.
+        192 sentences: each couple in 2 schemas, both reasons, he and she; with "number" in 1 schema, one person and several meant.
     Raises:
         DataError: `by` is something else.
     """
