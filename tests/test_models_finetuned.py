@@ -239,8 +239,8 @@ def test_the_train_command(tmp_path, monkeypatch, capsys, base):
 def test_the_checkpoint_of_the_course_is_small_and_does_what_its_card_says():
     card = read_card("rotten_tomatoes-minilm")
     classifier = load_finetuned()
-    assert card["metrics"]["test_accuracy"] >= 0.80
+    assert card["metrics"]["test_accuracy"] >= 0.83
     assert (finetuning.FOLDER / "rotten_tomatoes-minilm.safetensors").stat().st_size < 3_000_000
     test = sorted(load("rotten_tomatoes").test, key=lambda example: len(example.tokens))[:300]
     accuracy = finetuning.evaluate(classifier, test)["accuracy"]
-    assert 0.77 <= accuracy <= 0.92
+    assert 0.80 <= accuracy <= 0.92

@@ -71,7 +71,7 @@ class Finetuning:
     rank: int = 16
 
 
-FINETUNED = {"rotten_tomatoes-minilm": Finetuning("rotten_tomatoes")}
+FINETUNED = {"rotten_tomatoes-minilm": Finetuning("rotten_tomatoes", training=FinetuningConfig(epochs=3, learning_rate=1.5e-4))}
 
 
 def fine_tune(
