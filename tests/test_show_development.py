@@ -68,7 +68,7 @@ def test_stages_put_heads_below_each_other_and_steps_side_by_side(maps):
     grid = [axes for axes in fig.axes if axes.get_images()][:6]
     np.testing.assert_allclose(grid[1].get_images()[0].get_array(), maps[10].attention[0, 0, 1].detach(), atol=1e-6)
     np.testing.assert_allclose(grid[5].get_images()[0].get_array(), maps[15].attention[0, 1, 0].detach(), atol=1e-6)
-    assert [axes.get_title() for axes in grid[:3]] == ["step 0", "step 10", "step 15"]
+    assert [axes.get_title(loc="left") for axes in grid[:3]] == ["step 0", "step 10", "step 15"]
     with pytest.raises(ShowError, match="0 checkpoints"):
         stages({}, [(0, 0)], title="x")
     with pytest.raises(ShowError, match="head 2 does not exist"):

@@ -237,7 +237,7 @@ def shift(before: Encoder, after: Encoder, texts: Sequence[str], *, token_budget
         words = (words / words.sum(-1, keepdim=True).clamp(min=1))[:, None, None]
         columns = {"shift": jsd(old.attention, new.attention)}
         columns |= {
-            f"entropy {name}": torch.special.entr(maps.attention).sum(-1) for name, maps in (("before", old), ("after", new))
+            f"entropy_{name}": torch.special.entr(maps.attention).sum(-1) for name, maps in (("before", old), ("after", new))
         }
         inputs, layers, heads = np.indices(old.attention.shape[:3]).reshape(3, -1)
         table = {"input": pieces.index.cpu().numpy()[inputs], "layer": layers, "head": heads}
