@@ -45,6 +45,7 @@ def _two_layers(seed: int) -> Values:
     for row in development.division(followed).to_dict("records"):
         layer = f"layer {row['layer']:.0f}"
         values |= {("distance", f"{layer}, {part}"): row[part] for part in ("start", "peak", "end")}
+        values["kept", layer] = row["end"] / row["peak"]
         values |= {("moved", f"{layer}, {part}"): row[f"moved_{part}"] for part in ("peak", "end")}
     return values | _without(training, repeats, development.best_head(followed.heads, "previous"))
 
@@ -70,7 +71,7 @@ def _one_layer(seed: int) -> Values:
 
 def _ends(followed: development.Development) -> Values:
     """Losses and best scores at the end of training."""
-    values = {("loss", name): followed.losses[name].iloc[-1] for name in ("first", "repeated")}
+    values = {("loss", name): followed.losses[name].iloc[-1] for name in ("first", "repeated", "advantage")}
     last = followed.heads[followed.heads["step"] == followed.heads["step"].max()]
     values |= {("score", "previous-token head"): last["previous"].max(), ("score", "induction head"): last["induction"].max()}
     return values
