@@ -99,15 +99,16 @@ def freedom(encoder: Encoder, texts: Sequence[str]) -> pd.DataFrame:
             one = maps.one(row)
             values, attention = one.values[0].double(), one.attention[0].double()  # (L, N, T, D), (L, N, T, T)
             length = attention.shape[-1]
-            left, sizes, _ = torch.linalg.svd(values, full_matrices=False)
-            counts = sizes > RANK_TOLERANCE * sizes[..., :1]
-            kept = left * counts[..., None, :]
-            seen = (attention @ kept).square().sum((-2, -1))  # of each head: the squared norm of its effective attention
+            sizes, turned = torch.linalg.eigh(values.mT @ values)  # squares of the singular values, and the right singular vectors
+            smallest = RANK_TOLERANCE**2 * sizes[..., -1:]
+            kept = sizes > smallest
+            output = attention @ values @ turned
+            seen = (output.square() / sizes.where(kept, torch.inf)[..., None, :]).sum((-2, -1))  # of the effective attention
             hidden = (1 - seen / attention.square().sum((-2, -1))).clamp(min=0).sqrt()
-            spread = torch.linalg.svdvals(values - values.mean(-2, keepdim=True))
-            spread = (spread > RANK_TOLERANCE * sizes[..., :1]).sum(-1)
+            centred = values - values.mean(-2, keepdim=True)
+            spread = (torch.linalg.eigvalsh(centred.mT @ centred) > smallest).sum(-1)
             layers, heads = np.indices(hidden.shape).reshape(2, -1)
-            rank = counts.sum(-1).flatten().numpy()
+            rank = kept.sum(-1).flatten().numpy()
             columns = {"input": position, "layer": layers, "head": heads, "n_tokens": length, "rank": rank, "free": length - rank}
             columns |= {"free_sum": length - 1 - spread.flatten().numpy(), "hidden": hidden.flatten().numpy()}
             frames.append(pd.DataFrame(columns))
