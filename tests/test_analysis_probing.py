@@ -124,6 +124,13 @@ def test_majorities_by_hand():
     assert probing.majority(words, labels, part, by_type=False).tolist() == ["V", "V", "V"]
 
 
+def test_labels_may_be_numbers(planted):
+    states, labels, part = planted
+    numbers = np.searchsorted(np.array(["a", "b", "c"]), labels.astype(str))
+    named = probing.probe(states.layer(1), labels, part)
+    assert (np.array(["a", "b", "c"])[probing.probe(states.layer(1), numbers, part)] == named).all()
+
+
 def test_intervals_are_over_sentences():
     right = pd.DataFrame({"sentence": np.repeat(np.arange(40), 50), "correct": np.repeat(np.arange(40) % 2 == 0, 50)})
     row = probing.accuracy(right).iloc[0]

@@ -171,7 +171,7 @@ def train_probe(features: np.ndarray, labels: Sequence, *, strength: float = STR
         raise AnalysisError(f"there is one class only, {labels[0]!r}: nothing to tell apart; give words with two labels or more")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return new_probe(strength).fit(features, labels)
+        return new_probe(strength).fit(features, np.array(labels.tolist()))  # numbers as numbers, words as words
 
 
 def probe(features: np.ndarray, labels: Sequence, part: np.ndarray, *, strength: float = STRENGTH, on: str = "test") -> np.ndarray:

@@ -17,7 +17,7 @@ from course_utils.models.finetuned import load_finetuned, logits_of
 from course_utils.reproduce.study import Study
 
 RECIPE = "minilm"
-SAMPLES, SENTENCES = 5, 240
+SAMPLES, SENTENCES = 5, 200
 LAYERS = (0, 2, 6)  # the embeddings, where most is readable, the last
 TREE_LAYER = 3
 LAYER, DIRECTIONS = 4, 4  # of the removal
