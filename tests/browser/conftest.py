@@ -114,7 +114,7 @@ def jupyter(chromium, tmp_path_factory):
 def lab(jupyter, browser, tmp_path):
     """A fresh page in JupyterLab; its kernels end with it."""
     context = browser.new_context(viewport={"width": 1300, "height": 1000})
-    context.set_default_timeout(60_000)
+    context.set_default_timeout(180_000)
     made = Lab(jupyter, context.new_page(), tmp_path)
     yield made
     made.page.evaluate(END_KERNELS)
@@ -159,7 +159,7 @@ def _free_port() -> int:
         return listener.getsockname()[1]
 
 
-def _wait_until_it_answers(server: Server, process: subprocess.Popen, seconds: float = 60) -> None:
+def _wait_until_it_answers(server: Server, process: subprocess.Popen, seconds: float = 180) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if process.poll() is not None:
