@@ -93,6 +93,12 @@ def test_bare_words_are_three_and_stand_once():
     assert {tuple(linked_words(link)) for link in bare} == {tuple(linked_words(link)) for link in reference()}
 
 
+def test_words_are_left_out_and_the_link_stays():
+    link = agreement()[0]
+    shorter = templates.without(link, "here", link.words[link.target], ".")
+    assert shorter.words == link.words[1:-1] and linked_words(shorter) == linked_words(link)
+
+
 @pytest.mark.parametrize("word", ["don't", "co-pilot", "two words", "", "snake_case"])
 def test_a_word_that_would_be_split_is_refused(word):
     with pytest.raises(DataError, match="split"):

@@ -1,7 +1,7 @@
 """Heads that work against something: against the word they look at, or against the model's answer.
 
 `copying` looks at what a head writes. A head that looks at a word and writes the opposite of it suppresses it; in GPT-2 one such
-head holds down words that the model is about to repeat (copy suppression; McDougall et al. 2024). An encoder without a language
+head holds down words that the model is about to repeat (copy suppression; McDougall et al. 2023). An encoder without a language
 model's output has no word to hold down, so the score is defined on its own vectors, and names a head without proving an effect.
 
 `removal` is the test by effect: what happens to the margin of the right class when the head is gone. `expected_removal` estimates

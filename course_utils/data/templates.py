@@ -189,6 +189,12 @@ def bare_words(links: Sequence[Link]) -> list[Link]:
     return list(dict.fromkeys(_reordered(link, sorted((link.query, link.target, link.distractor))) for link in links))
 
 
+def without(link: Link, *words: str) -> Link:
+    """The sentence without these words; those of the link stay."""
+    kept = {link.query, link.target, link.distractor}
+    return _reordered(link, [place for place, word in enumerate(link.words) if place in kept or word not in words])
+
+
 def _reordered(link: Link, order: Sequence[int]) -> Link:
     """The words at the places of `order`, in that order."""
     query, target, distractor = (order.index(place) for place in (link.query, link.target, link.distractor))

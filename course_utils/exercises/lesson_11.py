@@ -1,6 +1,8 @@
 """Exercises of lesson 11, head roles."""
 
-from course_utils.exercises import Exercise, Function, Mistake
+from collections import Counter
+
+from course_utils.exercises import Choice, Exercise, Function, Mistake
 
 
 def my_fixed_offset(chosen_on, scored_on):
@@ -27,6 +29,19 @@ def my_next_noun(tags):
     return found[::-1]
 
 
+def my_place_rule(places):
+    """How often a rule that knows places alone can be right, at best.
+
+    places: tuples (query, target, distractor), positions in a sentence. The rule sees
+    the query's place and the two candidates' places, not which is the target.
+    Returns a share from 0.5 to 1.
+    """
+    counts = Counter(places)
+    right = sum(max(count, counts[query, other, target]) for (query, target, other), count in counts.items() if target < other)
+    alone = (count for (query, target, other), count in counts.items() if target > other and not counts[query, other, target])
+    return (right + sum(alone)) / len(places)
+
+
 def _chosen_where_scored(chosen_on, scored_on):
     return my_fixed_offset(scored_on, scored_on)
 
@@ -51,6 +66,18 @@ def _without_names(tags):
 
 def _distances(tags):
     return [noun - place if noun >= 0 else -1 for place, noun in enumerate(my_next_noun(tags))]
+
+
+def _nearer_word(places):
+    return sum(abs(query - target) < abs(query - other) for query, target, other in places) / len(places)
+
+
+def _first_word(places):
+    return max(share := sum(target < other for _, target, other in places) / len(places), 1 - share)
+
+
+def _sees_the_target(places):
+    return 1.0
 
 
 EXERCISES = (
@@ -113,5 +140,61 @@ EXERCISES = (
             "Go through the sentence from its end, and remember the last noun you passed.",
             "Note the answer of a word before you look at whether the word itself is a noun.",
         ),
+    ),
+    Exercise(
+        key="place_rule",
+        title="Can places alone give the answer?",
+        prompt=(
+            "A forced choice is balanced if nobody can win it by places. Write the best share that any rule can reach that is told "
+            "where query and candidates stand, but not which of the two candidates is the target. For each such set of places the "
+            "best rule always answers the place that is the target more often."
+        ),
+        minutes=10,
+        difficulty=2,
+        answer=Function(
+            my_place_rule,
+            cases=(
+                ([(6, 2, 5), (6, 5, 2)],),
+                ([(5, 1, 4), (5, 4, 2)],),
+                ([(6, 2, 5), (6, 2, 5), (6, 5, 2), (3, 0, 1)],),
+                ([(6, 5, 2), (6, 5, 2), (6, 2, 5), (2, 1, 0), (2, 1, 0), (2, 0, 1), (2, 0, 1), (2, 0, 1)],),
+            ),
+        ),
+        mistakes=(
+            Mistake(_nearer_word, '"The nearer word" is one rule. Another may do better; asked for is the best there is.'),
+            Mistake(_first_word, "A rule may answer the first candidate at some places and the second at others."),
+            Mistake(_sees_the_target, "Your rule was told which candidate is the target; it sees the two places only."),
+        ),
+        hints=(
+            "`(query, min(target, distractor), max(target, distractor))` is what the rule sees.",
+            "Count, for each thing seen, how often the first candidate is the target. The rule is right for the larger part.",
+        ),
+    ),
+    Exercise(
+        key="what_it_does",
+        title="What may the paper say?",
+        prompt=(
+            "A head is chosen on half of the sentences. On the other half it looks at the right one of two people in 97 % of the "
+            "sentences where their gender differs. With the words shuffled: 94 %. On people of the same gender: 51 % (interval .40 "
+            "to .62). Comparing input embeddings, without any head: 94 %. Which sentence may stand in the paper? Answer with its "
+            "letter.\n\n"
+            "- **a** The head resolves coreference, and is 97 % accurate.\n"
+            "- **b** The head resolves coreference where gender allows it, and cannot use meaning.\n"
+            "- **c** The head gives pronouns more weight on a word of the same gender, wherever it stands.\n"
+            "- **d** The model cannot resolve coreference."
+        ),
+        minutes=4,
+        difficulty=1,
+        answer=Choice("c", options=("a", "b", "c", "d")),
+        mistakes=(
+            Mistake("a", "It keeps 94 % on shuffled words, where nobody refers to anybody."),
+            Mistake("b", "Resolving needs a sentence. On shuffled words there is nothing to resolve, and the head does the same."),
+            Mistake("d", "One head was tested, by its weights. The model may use others, or other ways than weights."),
+        ),
+        hints=(
+            "Take the sentences one by one: does it say more than what all four numbers say?",
+            "Which description predicts all four numbers, 94 % on shuffled words included?",
+        ),
+        solution='my_what_it_does = "c"',
     ),
 )

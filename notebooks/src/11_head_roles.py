@@ -15,16 +15,18 @@
 import numpy as np
 import pandas as pd
 from course_utils import exercises
-from course_utils.analysis import heads
-from course_utils.data import load
+from course_utils.analysis import heads, links, suppression
+from course_utils.data import load, templates
 from course_utils.data.parsing import parse
 from course_utils.models import load_encoder
+from course_utils.models.finetuned import load_finetuned
 from course_utils.models.untrained import untrained
 from course_utils.reproduce import everything
 from course_utils.reproduce.claims import verdicts
 from course_utils.show import explore_heads, layers, show
 from course_utils.show.claims import claims
 from course_utils.show.heads import head_map
+from course_utils.show.intervals import intervals
 from course_utils.show.roles import relations
 
 ex = exercises.load("11")
@@ -282,6 +284,243 @@ show(
 # not objects of anything. What this head follows may be "the verb before" for any word; the exercises come back to that.
 
 # %% [markdown]
+# ### Gold links: sentences made for the question
+#
+# Silver labels are wrong here and there, and review sentences are as unbalanced as language is. So we make sentences ourselves, and with
+# them the right answer. The question becomes a **forced choice**: a query word, the *target* it belongs to, a *distractor* that it does not
+# belong to. A head is right if the query gives the target more weight. Target and distractor stand at the same two places, exchanged in half
+# of the sentences, and every word is target as often as distractor: places and words by themselves give .50.
+
+# %%
+subjects = templates.agreement()
+people = templates.reference("gender")
+for link in [subjects[0], subjects[1], people[0], people[2]]:
+    query, target, other = (
+        link.words[place] for place in (link.query, link.target, link.distractor)
+    )
+    print(f"{link.text:62} {query}: {target}, not {other}")
+
+# %% [markdown]
+# First the parser, on the sentences about subjects: does it agree with what we built?
+
+# %%
+agrees = [
+    (link.target, link.query) in [(place, parsed.heads[place]) for place in subject]
+    for link, parsed in zip(
+        subjects, parse([link.text for link in subjects]), strict=True
+    )
+    for subject in [[n for n, label in enumerate(parsed.labels) if label == "nsubj"]]
+]
+print(f"silver equals gold in {np.mean(agrees):.0%} of {len(subjects)} sentences")
+assert np.mean(agrees) > 0.6
+
+# %% [markdown]
+# ### A head for subjects, and its double
+#
+# "here the keys near the table *were* old": which of the two nouns does the verb look at? The head is chosen on half of the
+# sentences and judged on the other half, where all nouns are different ones. Then come two controls. In the first both nouns have the number of the
+# verb ("the keys near the tables were"), so that number cannot help; in the second the words are shuffled, so that grammar cannot.
+
+# %%
+verb = {
+    "as chosen": links.choose(encoder, subjects),
+    "same number": links.choose(encoder, templates.agreement(same_number=True)),
+    "shuffled": links.choose(encoder, templates.shuffle_words(subjects)),
+}
+for_subjects = links.held_out(verb["as chosen"])
+parts = {
+    f"head {layer}-{head}": links.controlled(verb, layer, head)
+    for layer, head in [for_subjects[:2], (1, 3)]
+}
+by_subject = pd.concat([one.assign(series=name) for name, one in parts.items()])
+compared = by_subject.pivot(index="condition", columns="series", values="accuracy")
+assert for_subjects[:2] == (3, 1) and for_subjects.accuracy > 0.8
+assert compared.loc["same number", "head 3-1"] > 0.75
+assert abs(compared.loc["same number", "head 1-3"] - 0.5) < 0.12
+compared.loc[list(verb)].round(2)
+
+# %% tags=["nbval-ignore-output"]
+figure = intervals(
+    by_subject,
+    title="Two heads find the subject equally often; only 3-1 can do without number",
+    label="share of verbs that look at their subject more than at the other noun",
+)
+show(
+    figure,
+    alt="Accuracy of heads 3-1 and 1-3 under three conditions with 95 % intervals. As chosen both are near .9. Where both nouns have "
+    "the verb's number 3-1 stays above .8 and 1-3 falls to chance, .5. With shuffled words both lie near .7.",
+)
+
+# %% [markdown]
+# On the first line the two are twins. The controls part them: 1-3 compares *forms* and is lost when the forms are the same, while 3-1 hardly
+# needs number but suffers when the words are shuffled. It is the closest thing to a syntactic head in this lesson. Remember 1-3.
+
+# %% [markdown]
+# ### A head that "resolves coreference"
+#
+# Clark et al. (2019) report a head of BERT that finds the antecedent of 65 % of mentions (their head 5-4; figure from a secondary source, S).
+# Such a head is soon called a coreference head. Here is ours: "the lord avoided the lady because *he* disliked gossip". Chosen
+# on half of the people, judged on others.
+
+# %%
+pronoun = {"gender differs": links.choose(encoder, people)}
+reference = links.held_out(pronoun["gender differs"])
+blank = links.held_out(links.choose(untrained(encoder, seed=0), people))
+print(f"head {reference.layer}-{reference.head}: {reference.accuracy:.2f}")
+print(f"best head of an untrained encoder: {blank.accuracy:.2f}")
+assert reference.low > 0.9 and abs(blank.accuracy - 0.5) < 0.15
+
+# %% [markdown]
+# A perfect score, far from that of an untrained encoder, on words that did not choose the head. In many papers the section would end here.
+# Four controls ask what the head needs for it.
+#
+# - **Shuffled**: the same words in random order. Nobody refers to anybody.
+# - **Three words**: "lord lady he".
+# - **Same gender**: "the lord avoided the nephew because he talked too much". Here only the reason says who is meant, as in the schemas of Levesque et al. (2012).
+# - **No head at all**: which of the two words has the input embedding more like the pronoun's?
+
+# %%
+same = templates.reference("meaning")
+pronoun |= {
+    "shuffled": links.choose(encoder, templates.shuffle_words(people)),
+    "three words": links.choose(encoder, templates.bare_words(people)),
+    "same gender": links.choose(encoder, same),
+}
+controls = links.controlled(pronoun, reference.layer, reference.head)
+controls = controls.assign(series=f"head {reference.layer}-{reference.head}")
+rules = []
+for condition, made in [("gender differs", people), ("same gender", same)]:
+    judged = links.by_rule(encoder, [link for link in made if link.half == 1])
+    judged = judged[judged["rule"] == "like embedding"]
+    rules.append(links.accuracy(judged, ["rule"]).assign(condition=condition))
+rules = pd.concat(rules).rename(columns={"rule": "series"})
+every_control = pd.concat([controls, rules])
+share = controls.set_index("condition")["accuracy"]
+assert share["shuffled"] > 0.85 and share["three words"] > 0.9
+assert 0.3 < share["same gender"] < 0.7
+every_control[["series", "condition", "accuracy", "low", "high", "n"]].round(2)
+
+# %% tags=["nbval-ignore-output"]
+figure = intervals(
+    every_control,
+    title="The 'coreference head' needs no sentence, and without gender it is blind",
+    label="share of pronouns that look more at the person they stand for",
+)
+show(
+    figure,
+    alt="Accuracy of head 1-3 under four conditions with 95 % intervals, and of comparing input embeddings under two. Gender differs, "
+    "shuffled and three words: between .94 and 1. Same gender: .51, with an interval around chance. Comparing embeddings: .96 where "
+    "gender differs, about chance where it is the same.",
+)
+
+# %% [markdown]
+# It is 1-3 again. Shuffled words hardly disturb it, three words are enough, comparing input embeddings does nearly as well without any attention, and where
+# gender does not help it is at chance. **This head matches gender and number. It does not resolve reference**, and a score of 1.00 could not
+# tell the two apart, because every sentence of the test could be solved by either.
+#
+# Perhaps another head resolves it? Choose the best of 72 on the same-gender sentences themselves.
+
+# %%
+other = links.held_out(pronoun["same gender"])
+print(
+    f"head {other.layer}-{other.head}: {other.chosen:.2f} where it was chosen, ", end=""
+)
+print(f"{other.accuracy:.2f} [{other.low:.2f}, {other.high:.2f}] elsewhere")
+assert other.low < 0.5 < other.high
+
+# %% [markdown]
+# None that we could find. The sentences are few and their schemas are ours, so a weak ability would be missed; a strong one would not.
+
+# %% [markdown]
+# ### A head for meaning
+#
+# Semantic roles are tested the same way: "the words *renowned* and *pretty* came before *famous*". The distractor comes from another pair of the
+# same list and part of speech. So target and distractor are the same words over all sentences, equally frequent and equally long.
+
+# %%
+meaning = {
+    relation: links.choose(encoder, templates.word_pairs(relation))
+    for relation in ["synonyms", "antonyms"]
+}
+semantic = links.held_out(meaning["synonyms"])
+both_ways = links.controlled(meaning, semantic.layer, semantic.head)
+rule = links.by_rule(encoder, templates.word_pairs("synonyms"))
+rule = rule[rule["rule"] == "like embedding"]["right"].mean()
+print(f"head {semantic.layer}-{semantic.head}; like embedding: {rule:.2f}")
+assert both_ways["accuracy"].min() > 0.9 and rule > 0.95
+both_ways.round(2)
+
+# %% [markdown]
+# The head prefers the synonym nearly always. It prefers the antonym just as much, and so does the comparison of input embeddings, which knows
+# words and no sentence. What the head follows is *likeness of words*, of which sameness of meaning is one kind and opposition another.
+
+# %% [markdown]
+# ### A head that suppresses
+#
+# The last kind of role is to work *against* something. In GPT-2 small, McDougall et al. (2023) describe a head that looks at a word the model is about to repeat
+# and writes against it; they explain 76.9 % of the head's effect that way (abstract, P). An encoder without an output over words has nothing to repeat, so we have to say
+# what we measure. Two things:
+#
+# - **What a head writes.** From word $j$ it writes $f(x_j) = (x_j W_V + b_V) W_O$. Take the cosine with the word's own input embedding, the mean over the
+#   sentence taken from both, and average it by attention. Above 0 the head copies, below 0 it writes against the word it looks at.
+# - **What its removal does.** In a classifier, does the margin of the right class *rise* when the head is gone?
+#
+# With two classes, "it held the wrong answer down" and "it held the right one up" are the same number. Only a head whose removal *helps* is worth the
+# name.
+
+# %%
+writes = suppression.copying(encoder, texts[:60])
+halves = [
+    suppression.by_head(writes[writes["input"] % 2 == half], "copying").set_index(
+        ["layer", "head"]
+    )
+    for half in (0, 1)
+]
+against = halves[0]["mean"].idxmin()
+nothing = suppression.by_head(
+    suppression.copying(untrained(encoder, seed=0), texts[:30]), "copying"
+)
+print("head {}-{}".format(*against), halves[1].loc[against].round(3).to_dict())
+print(
+    f"all untrained heads: {nothing['mean'].min():.3f} to {nothing['mean'].max():.3f}"
+)
+assert halves[1].loc[against, "high"] < nothing["mean"].min() < -0.003
+
+# %% [markdown]
+# Some heads do write against what they look at, by a little, and far more steadily than random weights would. Does any of them, or any
+# other head, work against the answer? The encoder fine-tuned on reviews has an answer. For half of the sentences a gradient estimates what
+# the removal of each of 72 heads would do; the most promising are then really removed, on the other half.
+
+# %%
+classifier = load_finetuned()
+drawn = np.random.default_rng(1).permutation(len(reviews))
+chosen_on, judged_on = (
+    [reviews[place] for place in drawn[start : start + 100]] for start in (0, 100)
+)
+told = [
+    ([example.text for example in some], [example.label for example in some])
+    for some in (chosen_on, judged_on)
+]
+promised = suppression.by_head(
+    suppression.expected_removal(classifier, *told[0]), "toward_right"
+).set_index(["layer", "head"])
+candidates = promised["mean"].nlargest(2).index.to_list()
+removed = suppression.by_head(
+    suppression.removal(classifier, *told[1], [*candidates, against]), "toward_right"
+).set_index(["layer", "head"])
+kept = removed.join(promised["mean"].rename("promised"))
+kept["why"] = [
+    "promising" if head in candidates else "writes against" for head in kept.index
+]
+assert (removed["low"] < 0.01).all()
+kept[["why", "promised", "mean", "low", "high"]].round(2)
+
+# %% [markdown]
+# `mean` is what the margin of the right class gains without the head, on sentences that did not choose it. No gain is left: whatever the first half promised was the luck of the
+# best of 72. In this encoder we found heads that *write against* words, and none that *works against* the answer. The
+# table of claims repeats the test on five samples.
+
+# %% [markdown]
 # ## The claim: certain heads correspond to certain relations
 #
 # Clark et al. (2019, section 4.2) report for BERT-base the best head of each relation beside the best fixed offset (figures read in
@@ -427,6 +666,51 @@ rivals.round(2)
 # A rule of one line beats the best head of each of these relations. A fixed offset is the weakest rival there is, and a head that beats it
 # may still do something plainer than its label says: look ahead for a noun, or back for a verb.
 
+# %% [markdown]
+# The other two are about forced choices.
+
+# %%
+ex.place_rule
+
+
+# %% tags=["exercise"]
+def my_place_rule(places):
+    """How often a rule that knows places alone can be right, at best.
+
+    places: tuples (query, target, distractor), positions in a sentence. The rule sees
+    the query's place and the two candidates' places, not which is the target.
+    Returns a share from 0.5 to 1.
+    """
+    ...
+
+
+# %%
+place_rule = ex.place_rule.check(my_place_rule).value
+
+# %% [markdown]
+# Our first version of the sentences about subjects had no "here" and no comma: "the keys near the table were old", "near the table the keys were old". The
+# nearer noun is right in half of them, so it looked balanced. What does your rule say, and what does an encoder that has learned nothing?
+
+# %%
+careless = [templates.without(link, "here", ",") for link in subjects]
+for name, made in [("careless", careless), ("balanced", subjects)]:
+    ceiling = place_rule([(link.query, link.target, link.distractor) for link in made])
+    blind = links.held_out(links.choose(untrained(encoder, seed=0), made))
+    print(f"{name}: places alone {ceiling:.2f}, untrained head {blind.accuracy:.2f}")
+
+# %% [markdown]
+# Places alone solve the careless version, and a random head comes close. Its score would have passed for a discovery. The
+# untrained encoder is the cheapest control there is: run it first.
+
+# %%
+ex.what_it_does
+
+# %% tags=["exercise"]
+my_what_it_does = ...
+
+# %%
+ex.what_it_does.check(my_what_it_does)
+
 # %%
 ex.progress()
 
@@ -438,6 +722,10 @@ ex.progress()
 # - Objects and determiners have heads that beat distance, also where distance is wrong. The best heads for subjects, prepositions and
 #   conjunctions keep a place.
 # - Rivals that know a little more, the next noun or the verb before, beat the heads that beat the offset.
+# - A perfect score on "coreference" belonged to a head that matches gender and number. It took shuffled words, three words, people of the
+#   same gender and a comparison of embeddings to see it; each is one line.
+# - A control can also save a head: 3-1 finds subjects without the help of number.
+# - A name such as "suppressing" needs a measurable effect. By removal, on sentences that did not choose it, no head earned it.
 
 # %% [markdown]
 # ## What this does not show
@@ -446,6 +734,10 @@ ex.progress()
 # - That the head *represents* the relation. It may follow something that goes with it: a noun ahead, a verb behind.
 # - How good the heads are: labels are a parser's, and arcs whose words are cut differently were left out.
 # - That there is no better head for relations which lost: a relation may be spread over several heads.
+# - What the model can do. That no head resolves reference by its weights does not say that the encoder cannot.
+# - Language. The made sentences have a few frames and word lists of ours; a head may do other things in other sentences.
+# - Mild suppression. Removing one head sets it to 0, other heads can make up for it, and effects below a hundredth of a logit are lost in 100
+#   sentences.
 
 # %% [markdown]
 # ## Further reading
@@ -455,3 +747,7 @@ ex.progress()
 #   Heavy Lifting, the Rest Can Be Pruned. *ACL*.
 # - Htut, P. M., Phang, J., Bordia, S. & Bowman, S. R. (2019). Do Attention Heads in BERT Track Syntactic Dependencies?
 #   *arXiv:1911.12246*. Finds heads for some relations, and no head for syntax as a whole.
+# - Levesque, H. J., Davis, E. & Morgenstern, L. (2012). The Winograd Schema Challenge. *KR*. Reference that only meaning decides.
+# - McDougall, C., Conmy, A., Rushing, C., McGrath, T. & Nanda, N. (2023). Copy Suppression: Comprehensively Understanding an Attention
+#   Head. *arXiv:2310.04625*.
+# - Michel, P., Levy, O. & Neubig, G. (2019). Are Sixteen Heads Really Better than One? *NeurIPS*. The gradient of a head's gate.
