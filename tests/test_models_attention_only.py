@@ -127,6 +127,8 @@ def test_wrong_gates_cuts_lengths_and_checkpoints_are_refused(model, ids):
         model(torch.zeros(1, 13, dtype=torch.int64))
     with pytest.raises(ModelError, match="another architecture: .*query.*instead of"):
         model.load(AttentionOnly(AttentionOnlyConfig(vocabulary=7, length=12, width=8, heads=2, layers=1)).state_dict())
+    with pytest.raises(ModelError, match="another architecture: heads 4 instead of 2"):
+        model.load(AttentionOnly(AttentionOnlyConfig(vocabulary=7, length=12, width=8, heads=4)).state_dict())
     with pytest.raises(ModelError, match="position missing instead of"):
         model.load({name: one for name, one in model.state_dict().items() if name != "position"})
 

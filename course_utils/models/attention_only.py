@@ -77,6 +77,7 @@ class AttentionOnly(nn.Module):
         square = (config.layers, width, width)
         self.query, self.key, self.value, self.output = (weights(*square, scale=width**-0.5) for _ in range(4))
         self.unembed = weights(width, config.vocabulary, scale=width**-0.5)
+        self.register_buffer("heads", torch.tensor(config.heads))  # no shape tells how the width is divided
 
     def forward(
         self, ids: torch.Tensor, *, gates: torch.Tensor | None = None, cut: Cut | None = None
@@ -142,12 +143,15 @@ class AttentionOnly(nn.Module):
         Raises:
             ModelError: the checkpoint is of another architecture.
         """
-        own = {name: tuple(weights.shape) for name, weights in self.state_dict().items()}
-        given = {name: tuple(weights.shape) for name, weights in state.items()}
+
+        def parts(some: dict[str, torch.Tensor]) -> dict[str, object]:
+            return {name: int(one) if name == "heads" else tuple(one.shape) for name, one in some.items()}
+
+        own, given = parts(self.state_dict()), parts(state)
         if own != given:
             wrong = sorted(name for name in own | given if own.get(name) != given.get(name))
-            shapes = ", ".join(f"{name} {given.get(name, 'missing')} instead of {own.get(name, 'none')}" for name in wrong)
-            raise ModelError(f"the checkpoint is of another architecture: {shapes}; build the model with its own configuration")
+            found = ", ".join(f"{name} {given.get(name, 'missing')} instead of {own.get(name, 'none')}" for name in wrong)
+            raise ModelError(f"the checkpoint is of another architecture: {found}; build the model with its own configuration")
         self.load_state_dict(state)
         return self
 
