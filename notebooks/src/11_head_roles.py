@@ -312,14 +312,16 @@ agrees = [
     for subject in [[n for n, label in enumerate(parsed.labels) if label == "nsubj"]]
 ]
 print(f"silver equals gold in {np.mean(agrees):.0%} of {len(subjects)} sentences")
-assert np.mean(agrees) > 0.6
+assert np.mean(agrees) > 0.95
 
 # %% [markdown]
+# On sentences as plain as these the silver labels can be trusted.
+#
 # ### A head for subjects, and its double
 #
-# "here the keys near the table *were* old": which of the two nouns does the verb look at? The head is chosen on half of the
-# sentences and judged on the other half, where all nouns are different ones. Then come two controls. In the first both nouns have the number of the
-# verb ("the keys near the tables were"), so that number cannot help; in the second the words are shuffled, so that grammar cannot.
+# "here the flower behind the bridges *is* old": which of the two nouns does the verb look at? The head is chosen on half of the
+# sentences and judged on the other half, where all nouns are different ones. Another head, 1-3, stands beside it. Then come two controls. In the first both nouns have the number of the
+# verb ("the flower behind the bridge is"), so that number cannot help; in the second the words are shuffled, so that grammar cannot.
 
 # %%
 verb = {
@@ -688,7 +690,7 @@ def my_place_rule(places):
 place_rule = ex.place_rule.check(my_place_rule).value
 
 # %% [markdown]
-# Our first version of the sentences about subjects had no "here" and no comma: "the keys near the table were old", "near the table the keys were old". The
+# Our first version of the sentences about subjects had no "here" and no comma: "the flower behind the bridges is old", "behind the bridges the flower is clean". The
 # nearer noun is right in half of them, so it looked balanced. What does your rule say, and what does an encoder that has learned nothing?
 
 # %%
