@@ -236,8 +236,9 @@ class Training:
         if self._optimiser is not None:
             optimiser.load_state_dict(copy.deepcopy(self._optimiser))
         self.interrupted, fresh = False, []
+        hidden = {} if progress else {"disable": True}  # nothing said, so that COURSE_QUIET can hide it
         try:
-            for step in tqdm(range(self.steps, until), desc="training", unit="step", disable=not progress, leave=False):
+            for step in tqdm(range(self.steps, until), desc="training", unit="step", leave=False, **hidden):
                 fresh.append(self._step(model, optimiser, step))
                 if (step + 1) % self.every == 0:
                     self._optimiser = copy.deepcopy(optimiser.state_dict())
