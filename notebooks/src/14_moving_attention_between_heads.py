@@ -1,0 +1,447 @@
+# %% [markdown]
+# # Moving attention between heads
+#
+# Can the work of one head be given to another, and the model predict the same?
+#
+# **Time** 45 minutes. **Builds on** lesson 02 (the shapes of maps), lesson 03 (a layer is a sum over heads) and lesson 08 (attention
+# with the same prediction).
+#
+# Afterwards you will be able to
+#
+# - count the directions in which attention can move unseen, and measure how far it can really go;
+# - tell a change of names from a change of jobs;
+# - give a head another head's map, and judge "head A does X" by what is left of it.
+
+# %%
+import numpy as np
+import pandas as pd
+import torch
+from course_utils import exercises
+from course_utils.analysis import freedom, moving, patterns
+from course_utils.data import load
+from course_utils.models.finetuned import load_finetuned
+from course_utils.models.heads import output_weights
+from course_utils.models.moving import exchanged, use_heads
+from course_utils.show import curves, show
+from course_utils.show import moving as pictures
+
+ex = exercises.load("14")
+
+# %% [markdown]
+# ## Predict first
+#
+# In this encoder head 0-2 looks at the previous token and at nothing else. Suppose it is made to look at all tokens evenly, and a head
+# of another layer is taught to look at the previous token in its place. How much will the probability of the median review change? Write down
+# a number between 0 and 1.
+
+# %%
+my_guess = 0.2
+
+# %% [markdown]
+# ## The idea
+#
+# A head takes a row of attention $a$ over $T$ tokens and writes $a V$, where row $j$ of $V$ is what it would write from token $j$ alone
+# (the value, sent through the output projection). The value has $D$ dimensions, so $V$ has rank $D$ at most. Any $d$ with
+#
+# $$d\,V = 0$$
+#
+# can be added to $a$, and nobody downstream can tell. These $d$ form the **left null space** of $V$, of dimension at least $T - D$, or at
+# least $T - D - 1$ if the row is still to sum to 1. Brunner et al. (2020) conclude that attention is not *identifiable* in texts longer than a head's dimension,
+# and propose **effective attention**: the row without its part in the null space.
+#
+# ### Four tokens by hand
+#
+# Values of two numbers, so $4 - 2 - 1 = 1$ direction that keeps output and sum.
+
+# %%
+words = ["a", "dull", "but", "film"]
+a = torch.tensor([0.1, 0.6, 0.2, 0.1], dtype=torch.float64)
+V = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]]).double()
+
+d = torch.tensor([1.0, 1.0, -1.0, -1.0], dtype=torch.float64)
+print("d V    ", (d @ V).tolist(), " sum of d", d.sum().item())
+for step in (-0.1, 0.1, 0.3):
+    print(f"step {step:4}: row {[round(x, 2) for x in (a + step * d).tolist()]}")
+    assert torch.allclose((a + step * d) @ V, a @ V)
+basis = freedom.null_space(V, sum_to_one=True)
+assert basis.shape == (1, 4) and torch.allclose(basis[0].abs(), d.abs() / 2)
+
+# %% [markdown]
+# All three rows have the same output. The last is no attention: it has negative weights. So the number of directions says too much:
+# weights are not negative, and along $d$ the row can go only from -0.1 to 0.1. How far a row can go is a linear programme, and the
+# package solves it for each token: the smallest and the largest weight with the same output.
+
+# %%
+found = freedom.furthest(a, V)
+table = pd.DataFrame(
+    {
+        "weight": a,
+        "effective": freedom.effective_attention(a, V),
+        "smallest": found.low,
+        "largest": found.high,
+    },
+    index=words,
+)
+assert np.allclose(found.low, a - 0.1 * d.abs())
+table.round(2)
+
+# %% [markdown]
+# Effective attention has a negative weight and does not sum to 1. It is a projection, not a distribution: read it as "what of the row the output
+# depends on", never as shares.
+#
+# ### Across heads
+#
+# A layer adds up what its heads write. Could head B's attention make up for head A's? Only if the two write into directions that overlap.
+# Stack the output matrices of the 12 heads of a layer: 12 times 32 rows, in a space of 384.
+
+# %%
+classifier = load_finetuned()
+encoder = classifier.encoder
+matrices = output_weights(encoder.model).double()  # (layers, heads, 32, 384)
+ranks = torch.linalg.matrix_rank(matrices.flatten(1, 2))
+print("rank of all heads' outputs together, layer by layer:", ranks.tolist())
+assert (ranks == 384).all()
+
+# %% [markdown]
+# Full rank: every head has 32 directions of its own, so the layer's output determines what each head wrote. *Attention alone* cannot move
+# between heads, not by any amount. For that the values have to change, too.
+
+# %% [markdown]
+# ## On real text
+#
+# The model is the encoder fine-tuned on Rotten Tomatoes, and reads its decision from [CLS]. First, the directions in 40 reviews.
+
+# %%
+reviews = load("rotten_tomatoes")
+rng = np.random.default_rng(0)
+fit_texts = [reviews.train[i].text for i in rng.permutation(len(reviews.train))[:200]]
+held_out = [reviews.test[i].text for i in rng.permutation(len(reviews.test))[:120]]
+
+free = freedom.freedom(encoder, held_out[:40])
+long = free[free["n_tokens"] > 33]
+print(f"texts of more than 33 tokens: {long['input'].nunique()} of 40")
+print(f"share hidden there, median head: {long['hidden'].median():.2f}")
+assert (free["free_sum"] >= (free["n_tokens"] - 33).clip(lower=0)).all()
+assert free.loc[free["n_tokens"] <= 32, "hidden"].median() < 0.01
+
+# %% tags=["nbval-ignore-output"]
+figure = pictures.freedom(
+    free,
+    head_size=32,
+    title="Above 33 tokens each token adds a direction; most of attention's norm is hidden",
+)
+show(
+    figure,
+    alt="Left: the number of free directions is 0 up to 33 tokens and then grows by one with each token, the same for all heads. Right: the "
+    "share of attention's norm in the null space is 0 up to 32 tokens and jumps to more than half beyond.",
+)
+
+# %% [markdown]
+# The rule holds to the token. The right side looks dramatic: a few tokens too many, and most of a map's norm is in the null space. But is
+# all this weight *free to go*? Three heads, the longest of these reviews and one of medium length, the row of the eighth token.
+
+# %%
+lengths = free.drop_duplicates("input").set_index("input")["n_tokens"]
+longest = int(lengths.idxmax())
+medium = int((lengths - 40).abs().idxmin())
+rows, kept = [], {}
+for text in (medium, longest):
+    maps = encoder.attend([held_out[text]], states=True)
+    for layer, head in ((0, 2), (1, 5), (5, 3)):
+        row = maps.attention[0, layer, head, 7]
+        values = freedom.written(encoder, maps, layer, head)[0]
+        far = freedom.furthest(row, values)
+        kept[text, layer, head] = maps.tokens[0], row, far
+        directions = len(freedom.null_space(values, sum_to_one=True))
+        name, width = f"{layer}-{head}", (far.high - far.low).max()
+        rows.append([len(row), name, directions, row.max(), width, far.tvd, far.bound])
+columns = ["tokens", "head", "directions", "largest weight", "widest range"]
+table = pd.DataFrame(rows, columns=[*columns, "moves at least", "at most"])
+table["largest weight"] = table["largest weight"].astype(float)
+assert table.loc[table["head"] == "0-2", "at most"].max() < 0.02
+table.round(2)
+
+# %% tags=["nbval-ignore-output"]
+tokens, row, far = kept[longest, 1, 5]
+figure = pictures.row_range(
+    tokens,
+    row,
+    far,
+    title=f"Head 1-5: this row can move by at least {far.tvd:.2f}, at most {far.bound:.2f} (TVD)",
+)
+show(
+    figure,
+    alt="A row of attention over the tokens of a long review as dots, with the range that each weight may take while the head's output is the "
+    "same as a bar, and the furthest row that was found as crosses. Several weights can go to zero or to several times their size.",
+)
+
+# %% [markdown]
+# Head 0-2 has as many free directions as the others and cannot move at all: its row is one weight of nearly 1, a corner of the simplex, and every
+# direction would need a negative weight somewhere. A spread-out row can move a long way. The *number* of directions depends on the
+# length alone; how far a row can go depends on how peaked it is.
+#
+# The last two columns enclose the largest distance (TVD): one is reached by a row that was found, the other no row can exceed. The
+# ranges of single weights are exact.
+
+# %% [markdown]
+# ### Other names, the same function
+#
+# Now the values. The simplest move needs no computation: exchange *all* weights of two heads of a layer. The sum does not care.
+
+# %%
+swap = exchanged(encoder.model, 0, 2, 5)
+layer = moving.layer_change(encoder, held_out[:30], swap)["change"].max()
+output = moving.prediction_change(classifier, held_out[:30], swap)["change"].max()
+print(
+    f"largest change of the layer's output {layer:.0e}, of the probability {output:.0e}"
+)
+assert max(layer, output) < 1e-5
+
+# %% [markdown]
+# So "head 0-2 looks at the previous token" is, to begin with, a statement with an arbitrary number in it. Nothing about jobs has moved:
+# the head took its values along.
+#
+# ### The map of one, the work of the other
+#
+# The real question: head B attends *exactly as A does*, and still writes what it wrote. Let $A_A, A_B$ be the two maps and $X$ the
+# layer's states. We look for values $W$ with
+#
+# $$A_A X W = A_B X W_B .$$
+#
+# For one text this is $T$ rows of equations with 384 unknowns a column. If $A_A$ can be inverted there is an exact solution, whatever the heads do. Then
+# the same with *one* $W$ for 4, 16 and 64 texts, and a look at texts that were not fitted.
+
+# %%
+counts = moving.by_number_of_texts(
+    encoder, fit_texts[:64], held_out[:30], 1, 5, [8], numbers=(1, 4, 16, 64)
+)
+middle = counts.groupby(["n_texts", "seen"])["change"].median().unstack()
+assert middle.loc[1, "fitted"] < 1e-3 and middle.loc[1, "held out"] > 1
+assert middle.loc[64, "held out"] < middle.loc[4, "held out"] / 10
+middle.map(lambda value: f"{value:.0e}" if value < 0.001 else f"{value:.2g}")
+
+# %% tags=["nbval-ignore-output"]
+figure = curves(
+    counts.assign(change=np.log10(counts["change"].clip(lower=1e-6))),
+    "n_texts",
+    "change",
+    group="seen",
+    log=True,
+    title="Exact for a few texts and useless for others; for many texts, an approximation for all",
+    xlabel="texts that one change of the values was fitted on",
+    ylabel="change of the layer's output (log10 of share)",
+)
+show(
+    figure,
+    alt="Two lines over the number of fitted texts. On the fitted texts the change of the layer's output is near zero for one and four "
+    "texts and rises; on held-out texts it is far above the output itself at first and falls below it at 64 texts.",
+)
+
+# %% [markdown]
+# Up to about 385 tokens (384 dimensions and a bias) a single change of weights does it exactly, for these texts. On other texts the
+# layer's output is then wrong by more than ten times its own size. This is the warning of this lesson: "for this text the attention can be moved with
+# the same output" is true for nearly any map, and says nothing about the model. With more tokens than unknowns exactness ends, and
+# the fit starts to hold elsewhere.
+#
+# ### Does it matter which head's map it was?
+#
+# A head is a small part of a model. So move more: let *all other heads of layer 1* attend as head 1-5 does, with values fitted on 200
+# texts, and compare with three controls on 120 held-out reviews: the eleven heads removed; the map taken over with the values kept; and *even* attention in
+# place of 1-5's, with fitted values.
+
+# %%
+others = [head for head in range(encoder.n_heads) if head != 5]
+one = moving.ways(classifier, fit_texts, held_out, 1, 5, [8])
+all_others = moving.ways(classifier, fit_texts, held_out, 1, 5, others)
+
+
+def summary(frame):
+    by_way = frame.groupby("way", sort=False)
+    parts = by_way["change"].agg(["median", "max"]), by_way["flipped"].mean()
+    return pd.concat(parts, axis=1)
+
+
+sizes = pd.concat({"head 1-8": summary(one), "11 heads": summary(all_others)}, axis=1)
+sizes.round(2)
+
+# %% [markdown]
+# Removing one head, or giving it any map at all, goes unnoticed: that head 1-8 "can do its work with 1-5's map" is true and empty. With
+# eleven heads the median review hardly notices either, but for one review in ten or so another class is predicted, and the largest change is above one half.
+# Look down the columns: the four ways differ little. Fitted values do no better than removal here, and even attention does as well as 1-5's
+# map. So nothing in this table speaks of head 1-5. The control decides how the result is to be read.
+
+# %% [markdown]
+# ### A map that is learned
+#
+# The moves above stay within a layer, since only there do heads read the same states. Across layers there is no formula, so we train. Head 2-4 is
+# to take over the map of head 0-2; head 0-2 gets even attention and must forget it. Trained are the query and key of
+# 2-4, and the values and outputs of the two, on 200 reviews; everything else in the model stays. The loss is the KL divergence between 0-2's old map and 2-4's new one, plus a penalty as soon as
+# the KL divergence between the old and the new predictions exceeds 0.01.
+
+# %%
+learned, history = moving.learn_map(
+    classifier, fit_texts, (0, 2), (2, 4), n_steps=100, seed=0
+)
+moved = moving.prediction_change(classifier, held_out, learned)
+print(f"probability: median change {moved['change'].median():.3f}", end=", ")
+print(f"largest {moved['change'].max():.2f}; your guess was {my_guess}")
+print(f"another class is predicted for {moved['flipped'].mean():.1%} of the reviews")
+
+# %% [markdown]
+# What does that do to the table of heads? The scores of lesson 02, before and after, on reviews that were not trained on.
+
+# %%
+scored = held_out[:40]
+before = patterns.by_head(patterns.patterns(encoder, scored))
+with use_heads(encoder.model, learned):
+    after = patterns.by_head(patterns.patterns(encoder, scored))
+    maps_after = encoder.attend([held_out[0]])
+maps_before = encoder.attend([held_out[0]])
+columns = ["layer", "head", "previous", "uniform", "pattern"]
+who = [(0, 2), (2, 4)]
+tables = {
+    when: table.set_index(["layer", "head"]).loc[who, columns[2:]]
+    for when, table in (("before", before), ("after", after))
+}
+pd.concat(tables, axis=1).round(2)
+
+# %% tags=["nbval-ignore-output"]
+pair = {"head 0-2": (0, 2), "head 2-4": (2, 4)}
+figure = pictures.before_and_after(
+    {name: maps_before.attention[0, at[0], at[1]] for name, at in pair.items()},
+    {name: maps_after.attention[0, at[0], at[1]] for name, at in pair.items()},
+    maps_before.tokens[0],
+    title="The previous-token map has gone from head 0-2 to head 2-4",
+)
+show(
+    figure,
+    alt="Four heat maps of one review. Before, head 0-2 is a clean diagonal below the main one and head 2-4 is not; after training, head 0-2 is "
+    "even and head 2-4 shows the diagonal.",
+)
+
+# %% [markdown]
+# The *map* has moved: head 0-2 is even, and head 2-4 gives half of its weight to the previous token. Anyone who made the table of heads afterwards
+# would write that 2-4 is the previous-token head. But the *predictions* did not stay. The median change is far above zero, and about a fifth of the
+# reviews get another class, although the loss asked for a KL divergence of 0.01 at most. In 100 steps on 200 reviews the two heads do not learn to make up for
+# what was taken away. Whether longer training would is left open here; compare your guess.
+
+# %% [markdown]
+# ## The claim: attention moves from head A to head B, and predictions stay
+#
+# You may read that Vig & Belinkov (2019) moved attention weight from head A to head B while predictions stayed. Their abstract does not say so, and we could
+# not find it; the experiments of this lesson are ours, and attributed to nobody.
+#
+# | claim | source | here |
+# |---|---|---|
+# | in texts longer than a head's dimension attention is not identifiable | Brunner et al. (2020), abstract | yes, to the token; but a peaked row still cannot move |
+# | weight on chosen tokens can be trained away at little cost in accuracy | Pruthi et al. (2020), abstract | not tested: we move a map between heads, not weight between tokens |
+# | a map is moved within a layer, exactly, for one text | this lesson | yes, and other texts are ruined |
+# | a map is moved to another layer, predictions held | this lesson | the map yes, the predictions no (100 steps, 200 reviews) |
+
+# %% [markdown]
+# ## Try it yourself
+#
+# Choose a layer, head A and head B, and how to move. Start with "attention only", then fit the values on this text, then on 200 texts. For which heads does
+# the prediction notice? (The figure above shows such a pair, should the menus not appear in your viewer.)
+
+# %% tags=["nbval-ignore-output"]
+text = "the film is insightful about its subject , and never dull ."
+pictures.move_between_heads(classifier, text, fit_texts, start=(1, 5, 8))
+
+# %% [markdown]
+# ## Exercises
+
+# %%
+ex.free_directions
+
+
+# %% tags=["exercise"]
+def my_free_directions(n_tokens, head_size):
+    """Directions in which a row of attention can move, its output and its sum kept.
+
+    n_tokens: tokens of the text; head_size: dimensions of a value vector.
+    The values are of full rank.
+    """
+    ...
+
+
+# %%
+free_directions = ex.free_directions.check(my_free_directions).value
+
+# %% [markdown]
+# With your function: the same 512 tokens for three models.
+
+# %%
+for name, size in (("MiniLM", 32), ("BERT-base", 64), ("a head of 128", 128)):
+    print(f"{name:14} {free_directions(512, size):4} directions in 512 tokens")
+
+# %%
+ex.effective
+
+
+# %% tags=["exercise"]
+def my_effective(attention, values):
+    """Effective attention: the least rows with the same output.
+
+    attention: (T, T) tensor, rows; values: (T, D) tensor. Returns (T, T).
+    """
+    ...
+
+
+# %%
+effective = ex.effective.check(my_effective).value
+
+# %% [markdown]
+# Your function on head 1-5 and the longest review, averaged over rows.
+
+# %%
+maps = encoder.attend([held_out[longest]], states=True)
+values = freedom.written(encoder, maps, 1, 5)[0].double()
+weights = maps.attention[0, 1, 5].double()
+shares = pd.DataFrame(
+    {"weight": weights.mean(0), "effective": effective(weights, values).mean(0)},
+    index=maps.tokens[0],
+)
+shares["length of value"] = values.norm(dim=1)
+shares.nlargest(4, "weight").round(2)
+
+# %% [markdown]
+# Averaged over rows these tokens keep their weight. What is hidden is in how the rows differ from one another.
+
+# %%
+ex.reading
+
+# %% tags=["exercise"]
+my_reading = ...
+
+# %%
+ex.reading.check(my_reading)
+
+# %%
+ex.progress()
+
+# %% [markdown]
+# ## What to take away
+#
+# - A row of attention over $T$ tokens has $T - D - 1$ directions that the output does not notice, and can still be unable to move: weights are
+#   not negative. Measure the range, not only the dimension.
+# - Heads of a layer write into separate directions here, so attention alone cannot move between them; values have to change.
+# - Exchanging all weights of two heads changes nothing but names. Refitting values for one text works for nearly any map, and says nothing.
+# - A control (removal, even attention) decides whether a moved map means anything. Here it did as well as the map.
+# - "Head A does X" describes where a map is seen. It is a statement about jobs only if predictions depend on it, which takes a test of its own.
+
+# %% [markdown]
+# ## What this does not show
+#
+# - That attention can be moved by changing weights does not say that training would have put it there. These models were made, not found.
+# - The ranges of a row hold for one head and one text, with everything else as it was.
+# - Predictions were held on reviews. Another task, or another output of the encoder, may depend on what was moved.
+# - One encoder, one pair of heads for the learned move, one seed of its batches in the lesson; the table of claims has several samples.
+#
+# ## Further reading
+#
+# - Brunner, G., Liu, Y., Pascual, D., Richter, O., Ciaramita, M. & Wattenhofer, R. (2020). On Identifiability in Transformers. *ICLR*.
+# - Pruthi, D., Gupta, M., Dhingra, B., Neubig, G. & Lipton, Z. C. (2020). Learning to Deceive with Attention-Based Explanations. *ACL*.
+# - Bhardwaj, R., Majumder, N., Poria, S. & Hovy, E. (2021). More Identifiable yet Equally Performant Transformers for Text
+#   Classification. *ACL*.
+# - Vig, J. & Belinkov, Y. (2019). Analyzing the Structure of Attention in a Transformer Language Model. *BlackboxNLP*.
