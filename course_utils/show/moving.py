@@ -46,7 +46,7 @@ def freedom(frame: pd.DataFrame, *, head_size: int, title: str) -> Figure:
     middle = frame.groupby("n_tokens")["hidden"].quantile([0.1, 0.5, 0.9]).unstack()
     right.vlines(middle.index, middle[0.1], middle[0.9], color=orange, alpha=0.6, linewidth=3, label="8 of 10 heads")
     right.scatter(middle.index, middle[0.5], color=orange, edgecolor="black", marker="s", s=30, zorder=3, label="median head")
-    right.set(xlabel="tokens", ylabel="share of attention's norm in the null space", ylim=(-0.03, 1.03))
+    right.set(xlabel="tokens", ylabel="hidden share of attention's norm", ylim=(-0.03, 1.03))
     right.legend(loc="center left")
     fig.suptitle(title, x=0.01, ha="left", fontsize="medium")
     return fig
