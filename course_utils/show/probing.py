@@ -81,7 +81,7 @@ def trees(words: Sequence[str], gold: np.ndarray, predicted: np.ndarray, *, titl
     if any(not 0 <= place < len(words) for edge in ours | theirs for place in edge):
         raise ShowError(f"an edge leads beyond the {len(words)} words; places count from 0")
     reach = max((b - a for a, b in ours | theirs), default=1)
-    fig, axes = plt.subplots(figsize=(max(6, 0.75 * len(words) + 1), 2.4 + 0.28 * reach))
+    fig, axes = plt.subplots(figsize=(max(6, max(0.75, 0.115 * max(map(len, words))) * len(words) + 2), 2.4 + 0.28 * reach))
     palette = sns.color_palette("colorblind")
     for edges, others, side in ((ours, theirs, 1), (theirs, ours, -1)):
         for first, last in edges:
