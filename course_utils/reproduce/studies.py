@@ -1,10 +1,12 @@
 """The studies, in the order of the lessons."""
 
 from course_utils.errors import CourseError
-from course_utils.reproduce import development, encoder, heads, pruning
+from course_utils.reproduce import development, encoder, heads, pruning, roles
 from course_utils.reproduce.study import Study
 
-STUDIES: dict[str, Study] = {study.name: study for study in (encoder.STUDY, heads.STUDY, pruning.STUDY, development.STUDY)}
+STUDIES: dict[str, Study] = {
+    study.name: study for study in (encoder.STUDY, heads.STUDY, roles.STUDY, pruning.STUDY, development.STUDY)
+}
 
 
 def study_of(name: str) -> Study:
