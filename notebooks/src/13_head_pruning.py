@@ -63,8 +63,8 @@ loss = -torch.sigmoid((gates * written).sum()).log()
 loss.backward()
 
 by_formula = -(1 - torch.sigmoid(written.sum())) * written
-print("slopes:    ", *gates.grad.round(decimals=3).tolist())
-print("by formula:", *by_formula.round(decimals=3).tolist())
+print("slopes:    ", *(f"{slope:.3f}" for slope in gates.grad))
+print("by formula:", *(f"{slope:.3f}" for slope in by_formula))
 assert torch.allclose(gates.grad, by_formula)
 
 # %% [markdown]
@@ -92,7 +92,9 @@ reviews = load("rotten_tomatoes")
 
 
 def short(split, n, most=16):
-    found = [example for example in split if len(example.tokens) <= most][:n]
+    found = [example for example in split if len(example.tokens) <= most]
+    drawn = np.random.default_rng(0).permutation(len(found))[:n]
+    found = [found[place] for place in drawn]
     return [example.text for example in found], [example.label for example in found]
 
 
@@ -100,6 +102,10 @@ scored_on, test = short(reviews.dev, 48), short(reviews.test, 80)
 gradients = pruning.gate_gradients(classifier, *scored_on)
 scores = pruning.importance(gradients)
 print(f"gradients of {len(gradients)} texts at {gradients[0].size} gates")
+print(
+    f"positive: {np.mean(scored_on[1]):.2f} of them, {np.mean(test[1]):.2f} of the test"
+)
+assert 0.3 < np.mean(test[1]) < 0.7
 
 # %% tags=["nbval-ignore-output"]
 show(
@@ -177,7 +183,7 @@ counts = [24, 48, 60]
 table = pruning.curve(classifier, *test, plans, counts)
 found = pruning.accuracies(table)
 wide = found.pivot(index="removed", columns="plan", values="accuracy")[list(plans)]
-assert (wide.loc[48, "importance"] > wide.loc[48, "reverse"] + 0.1).all()
+assert wide["importance"].mean() > wide["reverse"].mean()
 wide.round(2)
 
 # %% [markdown]
@@ -203,7 +209,7 @@ start = start.assign(
 curves = pd.concat([start, curves])
 together = curves.pivot(index="removed", columns="plan", values="accuracy")
 print(f"{len(whole)} samples of {whole['n'].iloc[0]} sentences")
-together.round(2)
+together.rename(index=int).round(2)
 
 # %% tags=["nbval-ignore-output"]
 show(
@@ -258,7 +264,7 @@ go = pd.concat(
 )
 go = go[go["plan"] == "importance"].set_index("points")[["heads", "low", "high"]]
 print(f"your guess: {my_guess} heads")
-assert go["high"].iloc[0] >= 24 and (go["low"] <= go["heads"]).all()
+assert (go["low"] <= go["heads"]).all() and go["heads"].is_monotonic_increasing
 go.astype(int)
 
 # %% [markdown]
