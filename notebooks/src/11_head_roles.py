@@ -373,7 +373,7 @@ print(f"best head of an untrained encoder: {blank.accuracy:.2f}")
 assert reference.low > 0.9 and abs(blank.accuracy - 0.5) < 0.15
 
 # %% [markdown]
-# A perfect score, far from that of an untrained encoder, on words that did not choose the head. In many papers the section would end here.
+# A perfect score, far from that of an untrained encoder, on words that did not choose the head. The section could end here.
 # Four controls ask what the head needs for it.
 #
 # - **Shuffled**: the same words in random order. Nobody refers to anybody.
