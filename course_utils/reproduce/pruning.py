@@ -1,6 +1,7 @@
-"""Lesson 13: accuracy of the fine-tuned encoder when heads are removed, on disjoint samples of short test sentences.
+"""Lesson 13: accuracy of the fine-tuned encoder when heads are removed, on all test sentences in five disjoint samples.
 
-Each sample scores its heads on development sentences of its own, so its interval holds the choice of heads as well.
+Sentences are drawn at random, for the splits are ordered by class. Each sample scores its heads on development sentences of its own
+and has a random order of its own, so its interval holds the choice of heads as well.
 """
 
 from collections.abc import Sequence
@@ -9,57 +10,54 @@ import numpy as np
 import pandas as pd
 
 from course_utils.analysis import clustering, pruning
+from course_utils.analysis.pruning import Head
 from course_utils.data import Example, load
-from course_utils.models import load_finetuned, logits_of
-from course_utils.models.distillation import distil
-from course_utils.models.pruned import remove_heads
+from course_utils.models import EncoderClassifier, load_finetuned
 from course_utils.reproduce.study import Study
 
 RECIPE = "rotten_tomatoes-minilm"
-SAMPLES, LONGEST = 5, 16
-SCORED, MEASURED, TAUGHT = 46, 72, 320  # sentences of the development, test and training splits
-COUNTS = (12, 24, 36, 48, 60)
-DISTILLED = 48
+SAMPLES = 5
+SCORED = 80  # development sentences of a sample
+COUNTS = (24, 36, 42, 48, 54, 60)
+COMPARED = 48  # heads removed where all orders are compared
 
 
 def _sample(sample: int) -> pd.DataFrame:
-    """Rows `pruning_accuracy` (group "PLAN COUNT"), `pruning_loss` against the whole model, and `distilled_loss`."""
+    """Rows `pruning_accuracy` and `pruning_loss` against the whole model (group "PLAN COUNT")."""
     classifier, dataset = load_finetuned(), load("rotten_tomatoes")
-    dev, test, train = (
-        _drawn(split, sample, size) for split, size in ((dataset.dev, SCORED), (dataset.test, MEASURED), (dataset.train, TAUGHT))
-    )
-    scores = pruning.importance(pruning.gate_gradients(classifier, *_read(dev)))
-    distances = clustering.head_distances(classifier.encoder, _read(dev)[0], leave_out_special=True)
-    by_score = pruning.order_by(scores)
-    plans = {
-        "importance": [by_score],
-        "importance, scored anew": [pruning.iterative_order(classifier, *_read(dev), step=12, until=60)],
-        "raw importance": [pruning.order_by(scores, "raw")],
-        "random": [pruning.random_order(classifier, sample)],
-        "reverse": [by_score[::-1]],
-    }
-    plans |= {f"function {count}": [pruning.redundant(distances, count)] for count in COUNTS}
+    dev, test = _drawn(dataset.dev, sample)[:SCORED], _drawn(dataset.test, sample)
+    removed = _removed(classifier, dev, sample)
     texts, labels = _read(test)
-    table = pruning.curve(classifier, texts, labels, plans, COUNTS)
-    found = pruning.accuracies(table, n_resamples=1)
-    found = found[~found["plan"].str.startswith("function") | (found["plan"] == "function " + found["removed"].astype(str))]
-    found["plan"] = found["plan"].where(~found["plan"].str.startswith("function"), "function")
-    rows = [("pruning_accuracy", "whole", table[table["removed"] == 0]["correct"].mean())]
-    for row in found[found["removed"] > 0].itertuples():
-        rows.append(("pruning_accuracy", f"{row.plan} {row.removed}", row.accuracy))
-        rows.append(("pruning_loss", f"{row.plan} {row.removed}", row.loss))
-    student = remove_heads(classifier, pruning.gates_without(classifier, by_score[:DISTILLED]))
-    distil(student, classifier, _read(train)[0], seed=sample)
-    taught = (logits_of(student, texts).argmax(1).numpy() == labels).mean()
-    rows.append(("distilled_loss", f"importance {DISTILLED}", rows[0][2] - taught))
+    logits = pruning.gated_logits(classifier, texts, [pruning.gates_without(classifier, heads) for heads in removed.values()])
+    accuracy = dict(zip(removed, (logits.argmax(-1).numpy() == labels).mean(1), strict=True))
+    whole = accuracy["whole"]
+    rows = [("pruning_accuracy", group, value) for group, value in accuracy.items()]
+    rows += [("pruning_loss", group, whole - value) for group, value in accuracy.items() if group != "whole"]
     frame = pd.DataFrame(rows, columns=["measure", "group", "value"]).assign(recipe=RECIPE, seed=sample, n=len(test))
     return frame[["recipe", "seed", "measure", "group", "value", "n"]]
 
 
-def _drawn(split: Sequence[Example], sample: int, size: int) -> list[Example]:
-    short = [example for example in split if len(example.tokens) <= LONGEST]
-    order = np.random.default_rng(0).permutation(len(short))
-    return [short[place] for place in order[sample::SAMPLES][:size]]
+def _removed(classifier: EncoderClassifier, dev: Sequence[Example], sample: int) -> dict[str, Sequence[Head]]:
+    """The heads to remove, by group."""
+    texts, labels = _read(dev)
+    scores = pruning.importance(pruning.gate_gradients(classifier, texts, labels))
+    by_score, drawn = pruning.order_by(scores), pruning.random_order(classifier, sample)
+    distances = clustering.head_distances(classifier.encoder, texts, leave_out_special=True)
+    removed = {"whole": [], f"random {COUNTS[-1]}": drawn[: COUNTS[-1]]}
+    removed |= {f"importance {count}": by_score[:count] for count in COUNTS}
+    compared = {
+        "random": drawn,
+        "reverse": by_score[::-1],
+        "raw importance": pruning.order_by(scores, "raw"),
+        "importance, scored anew": pruning.iterative_order(classifier, texts, labels, step=16, until=COMPARED),
+        "function": pruning.redundant(distances, COMPARED),
+    }
+    return removed | {f"{plan} {COMPARED}": order[:COMPARED] for plan, order in compared.items()}
+
+
+def _drawn(split: Sequence[Example], sample: int) -> list[Example]:
+    """A fifth of a split, drawn at random; the fifths are disjoint."""
+    return [split[place] for place in np.random.default_rng(0).permutation(len(split))[sample::SAMPLES]]
 
 
 def _read(examples: Sequence[Example]) -> tuple[list[str], list[int]]:

@@ -1,4 +1,4 @@
-"""Figures of pruning: accuracy as heads go, and single heads beside their score. Show them with `show(fig, alt=...)`."""
+"""Figures of pruning: accuracy as heads go, what that costs, single heads beside their score. Use them with `show(fig, alt=...)`."""
 
 from collections.abc import Mapping
 
@@ -52,6 +52,37 @@ def pruning_curves(
 
 
 @theme()
+def losses(table: pd.DataFrame, compared: pd.DataFrame, *, title: str, allowed: float = 1.0) -> Figure:
+    """What removal costs: left against the number of heads removed, right for several plans that remove as many.
+
+    Args:
+        table: `removed`, `loss`, `low`, `high`, in points of accuracy: one plan.
+        compared: `plan`, `loss`, `low`, `high`; drawn from the cheapest plan at the top.
+        allowed: points, drawn as a dashed line in both.
+        title: the finding.
+    Raises:
+        ShowError: a column is missing, or a table is empty.
+    """
+    _require(table, ("removed", "loss", "low", "high"))
+    _require(compared, ("plan", "loss", "low", "high"))
+    fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), width_ratios=(1.2, 1))
+    table, compared = table.sort_values("removed"), compared.sort_values("loss", ascending=False)
+    colours = sns.color_palette("colorblind")
+    left.errorbar(table["removed"], table["loss"], yerr=_reach(table), fmt="o-", color=colours[0], capsize=3)
+    left.axhline(allowed, color="#555555", linestyle="--", linewidth=1)
+    name = f"{allowed:g} point{'' if allowed == 1 else 's'}"
+    left.annotate(name, (table["removed"].min(), allowed), textcoords="offset points", xytext=(0, 4), fontsize="small")
+    left.set_xticks(table["removed"])
+    left.set(xlabel="heads removed", ylabel="points of accuracy lost")
+    right.errorbar(compared["loss"], compared["plan"], xerr=_reach(compared), fmt="s", color=colours[3], capsize=3)
+    right.axvline(allowed, color="#555555", linestyle="--", linewidth=1)
+    right.set(xlabel="points of accuracy lost")
+    right.set_ylim(-0.5, len(compared) - 0.5)
+    fig.suptitle(title, x=0.01, ha="left", fontsize="medium")
+    return fig
+
+
+@theme()
 def single_heads(table: pd.DataFrame, score: str, changes: Mapping[str, str], *, title: str, label: str) -> Figure:
     """Heads as points: a score of each against what its removal did, a panel a kind of change.
 
@@ -73,6 +104,11 @@ def single_heads(table: pd.DataFrame, score: str, changes: Mapping[str, str], *,
         axes.set(xlabel=label, ylabel=name)
     fig.suptitle(title, x=0.01, ha="left", fontsize="medium")
     return fig
+
+
+def _reach(table: pd.DataFrame) -> list[pd.Series]:
+    """From the middle down and up, as error bars want it."""
+    return [table["loss"] - table["low"], table["high"] - table["loss"]]
 
 
 def _require(table: pd.DataFrame, columns: tuple[str, ...]) -> None:
