@@ -1,4 +1,4 @@
-"""Figures of pruning: accuracy as heads go, what that costs, single heads beside their score. Use them with `show(fig, alt=...)`."""
+"""Figures of pruning: accuracy as heads go, what that costs, single heads beside their score. Use with `show(fig, alt=...)`."""
 
 from collections.abc import Mapping
 
