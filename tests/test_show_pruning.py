@@ -12,7 +12,7 @@ TABLE = pd.DataFrame(
     columns=["plan", "removed", "accuracy", "lowest", "highest"],
 )
 LOST = pd.DataFrame({"removed": [0, 8, 4], "loss": [0.0, 3.0, 1.0], "low": [0.0, 1.0, 0.5], "high": [0.0, 4.0, 2.0]})
-COMPARED = LOST.assign(plan=["a", "b", "c"])
+COMPARED = LOST.assign(plan=["a", "b", "c"], removed=4)
 HEADS = pd.DataFrame({"raw": [0.1, 0.2, 0.3], "margin": [-1.0, 0.0, 1.0], "accuracy": [0.0, 0.5, 0.0]})
 
 
@@ -41,6 +41,7 @@ def test_what_removal_costs():
     assert line.get_xydata().tolist() == [[0, 0], [4, 1], [8, 3]]
     assert [segment[:, 1].tolist() for segment in bars.get_segments()] == [[0, 0], [0.5, 2], [1, 4]]
     assert [text.get_text() for text in right.get_yticklabels()] == ["b", "c", "a"]
+    assert right.get_xlabel() == "points of accuracy lost, 4 heads removed"
     assert right.containers[0][2][0].get_segments()[0][:, 0].tolist() == [1, 4]
     assert left.texts[0].get_text() == "2 points" and left.lines[-1].get_ydata()[0] == 2
     plt.close(fig)

@@ -57,14 +57,14 @@ def losses(table: pd.DataFrame, compared: pd.DataFrame, *, title: str, allowed: 
 
     Args:
         table: `removed`, `loss`, `low`, `high`, in points of accuracy: one plan.
-        compared: `plan`, `loss`, `low`, `high`; drawn from the cheapest plan at the top.
+        compared: `plan`, `removed` (the same in every row), `loss`, `low`, `high`; drawn from the cheapest plan at the top.
         allowed: points, drawn as a dashed line in both.
         title: the finding.
     Raises:
         ShowError: a column is missing, or a table is empty.
     """
     _require(table, ("removed", "loss", "low", "high"))
-    _require(compared, ("plan", "loss", "low", "high"))
+    _require(compared, ("plan", "removed", "loss", "low", "high"))
     fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), width_ratios=(1.2, 1))
     table, compared = table.sort_values("removed"), compared.sort_values("loss", ascending=False)
     colours = sns.color_palette("colorblind")
@@ -76,7 +76,7 @@ def losses(table: pd.DataFrame, compared: pd.DataFrame, *, title: str, allowed: 
     left.set(xlabel="heads removed", ylabel="points of accuracy lost")
     right.errorbar(compared["loss"], compared["plan"], xerr=_reach(compared), fmt="s", color=colours[3], capsize=3)
     right.axvline(allowed, color="#555555", linestyle="--", linewidth=1)
-    right.set(xlabel="points of accuracy lost")
+    right.set(xlabel=f"points of accuracy lost, {compared['removed'].iloc[0]} heads removed")
     right.set_ylim(-0.5, len(compared) - 0.5)
     fig.suptitle(title, x=0.01, ha="left", fontsize="medium")
     return fig
