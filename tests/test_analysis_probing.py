@@ -180,6 +180,15 @@ def test_what_is_removed_can_no_longer_be_read(planted):
     assert np.allclose(amnesic.without(gone, directions), gone)
 
 
+def test_the_first_direction_is_the_one_that_carries_most():
+    draw = np.random.default_rng(0)
+    label = draw.integers(0, 2, 400)
+    carries = 3 * label + draw.normal(size=400)
+    hardly_varies = 1e-4 * (label + 0.1 * draw.normal(size=400))  # tells the label better, moves nothing
+    features = np.stack([carries, hardly_varies, draw.normal(size=400)], 1)
+    assert abs(amnesic.readable_directions(features, label, 1)[0, 0]) > 0.99
+
+
 @pytest.fixture(scope="module")
 def classifier(tmp_path_factory):
     classifier = EncoderClassifier(load_encoder(tiny.save_bert(tmp_path_factory.mktemp("models") / "bert"))).eval()
@@ -199,11 +208,24 @@ def test_removal_reaches_the_decision_and_leaves_no_trace(classifier):
     assert torch.allclose(kept, before, atol=1e-6)
     centred = amnesic.logits_without(classifier, TEXTS, last, axes[[3]], 2 * axes[3])
     assert torch.allclose(centred[:, 1], torch.full((len(TEXTS),), 2.0), atol=1e-5)
+    apart = np.stack([2 * axes[3], 5 * axes[3]])  # the decision is at the first token, whose centre is the first row
+    assert torch.allclose(amnesic.logits_without(classifier, TEXTS, last, axes[[3]], apart), centred, atol=1e-5)
     for layer in (0, 1):
         assert not torch.allclose(amnesic.logits_without(classifier, TEXTS, layer, axes[[3]], zero), before, atol=1e-3)
     with pytest.raises(RuntimeError, match="on purpose"), amnesic.removed(classifier, 1, axes[[3]], zero):
         raise RuntimeError("on purpose")
     assert torch.equal(logits_of(classifier, TEXTS), before)
+
+
+def test_states_of_sentences_keep_the_order_and_leave_padding_out(classifier):
+    both = amnesic.sentence_states(classifier.encoder, TEXTS, 1)
+    assert both.shape == (len(TEXTS), 2, 12)
+    for number, text in enumerate(TEXTS):
+        hidden = next(classifier.encoder.stream([text], states=True)).hidden[0, 1]
+        expected = torch.stack([hidden[0], hidden[1:].mean(0)])
+        np.testing.assert_allclose(both[number], expected.detach().numpy(), atol=1e-5)
+    with pytest.raises(AnalysisError, match="layer 9 does not exist"):
+        amnesic.sentence_states(classifier.encoder, TEXTS, 9)
 
 
 def test_bad_input_is_named(planted, classifier):

@@ -147,20 +147,22 @@ def split_sentences(sentence: np.ndarray, *, shares: tuple[float, float, float] 
     return np.array(PARTS, dtype=object)[np.searchsorted(ends, rank, side="right")][inverse]
 
 
-def new_probe(strength: float = STRENGTH) -> Pipeline:
-    """An untrained probe: multinomial logistic regression on standardised features.
+def new_probe(strength: float = STRENGTH, standardised: bool = True) -> Pipeline:
+    """An untrained probe: multinomial logistic regression on standardised, or only centred, features.
 
     Args:
         strength: scikit-learn's C, the inverse of the L2 penalty; larger means freer.
+        standardised: whether each feature is divided by its standard deviation.
     """
-    return make_pipeline(StandardScaler(), LogisticRegression(C=strength, max_iter=STEPS))
+    return make_pipeline(StandardScaler(with_std=standardised), LogisticRegression(C=strength, max_iter=STEPS))
 
 
-def train_probe(features: np.ndarray, labels: Sequence, *, strength: float = STRENGTH) -> Pipeline:
+def train_probe(features: np.ndarray, labels: Sequence, *, strength: float = STRENGTH, standardised: bool = True) -> Pipeline:
     """A probe trained on all rows, by at most 25 steps of L-BFGS: more change nothing here.
 
     Args:
         features: (n, F). labels: n of them.
+        strength, standardised: as in `new_probe`.
     Raises:
         AnalysisError: no row, other numbers of rows, a feature that is not finite, or one class only.
     """
@@ -171,7 +173,7 @@ def train_probe(features: np.ndarray, labels: Sequence, *, strength: float = STR
         raise AnalysisError(f"there is one class only, {labels[0]!r}: nothing to tell apart; give words with two labels or more")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return new_probe(strength).fit(features, np.array(labels.tolist()))  # numbers as numbers, words as words
+        return new_probe(strength, standardised).fit(features, np.array(labels.tolist()))  # numbers as numbers, words as words
 
 
 def probe(features: np.ndarray, labels: Sequence, part: np.ndarray, *, strength: float = STRENGTH, on: str = "test") -> np.ndarray:

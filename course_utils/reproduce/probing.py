@@ -20,22 +20,25 @@ RECIPE = "minilm"
 SAMPLES, SENTENCES = 5, 200
 LAYERS = (0, 2, 6)  # the embeddings, where most is readable, the last
 TREE_LAYER = 3
-LAYER, DIRECTIONS = 4, 4  # of the removal
+LAYER, DIRECTIONS = 5, 8  # of the removal: the last layer whose words are still read
 
 
 def _sample(sample: int) -> pd.DataFrame:
     """All measures on one of the disjoint samples of review sentences."""
     reviews = load("rotten_tomatoes")
     examples = [*reviews.dev, *reviews.test]  # none that the classifier was trained on
-    order = np.random.default_rng(0).permutation(len(examples))[sample::SAMPLES][:SENTENCES]
+    order = np.random.default_rng(0).permutation(len(examples))[sample::SAMPLES]
+    order, others = order[:SENTENCES], order[SENTENCES:]
     texts = [examples[place].text for place in order]
     parses = parse(texts)
     states = probing.word_states(load_encoder(), texts, parses)
     part = probing.split_sentences(states.sentence, seed=sample)
     values = _readable(states, states.silver(parses, "pos"), states.silver(parses, "labels"), part, sample)
     values |= _trees(states, structural.trees(states, parses), part, sample)
-    values |= removal(texts, [examples[place].label for place in order], parses, seed=sample)
-    rows = [(RECIPE, sample, *key, value, len(texts)) for key, value in values.items()]
+    verdicts = [examples[place].label for place in order]
+    values |= removal(texts, verdicts, parses, [examples[place] for place in others], seed=sample)
+    sizes = {"removal_accuracy": len(others), "removal_change": len(others)}
+    rows = [(RECIPE, sample, *key, value, sizes.get(key[0], len(texts))) for key, value in values.items()]
     return pd.DataFrame(rows, columns=["recipe", "seed", "measure", "group", "value", "n"])
 
 
@@ -70,37 +73,44 @@ def _trees(states, trees, part, seed):
     return found | {(score.lower(), "chain"): mean for score, mean in zip(scores["score"], scores["mean"], strict=True)}
 
 
-def removal(texts: Sequence[str], labels: Sequence[int], parses, *, seed: int = 0) -> dict[tuple[str, str], float]:
-    """What the fine-tuned classifier does without the number of nouns, without its class, and without random directions."""
+def removal(texts: Sequence[str], labels: Sequence[int], parses, others, *, seed: int = 0) -> dict[tuple[str, str], float]:
+    """What the fine-tuned classifier does without the number of nouns, without its class, and without random directions.
+
+    "control" takes out what a probe reads of random labels, one for each noun: directions found in the same way, about nothing.
+    The directions come from `texts`, those of the number from the training part; the effects are measured on `others`.
+    """
     classifier = load_finetuned()
     states = probing.word_states(classifier.encoder, texts, parses)
-    sides = probing.split_sentences(np.arange(len(texts)), seed=seed)
-    part, features = sides[states.sentence], states.layer(LAYER)
-    train = part == "train"
+    both = amnesic.sentence_states(classifier.encoder, texts, LAYER)
+    centre = both.mean(0)
     tags = states.silver(parses, "tags")
     nouns = np.isin(tags, ["NN", "NNS"])
+    read, tags = states.layer(LAYER)[nouns], tags[nouns]
+    part = probing.split_sentences(states.sentence, seed=seed)[nouns]
+    control = probing.control_labels(states.words[nouns], tags, seed)
+    train = part == "train"
     sets = {
-        "number": amnesic.readable_directions(features[train & nouns], tags[train & nouns], DIRECTIONS),
-        "class": amnesic.readable_directions(features[train], np.array(labels)[states.sentence[train]], DIRECTIONS),
-        "random": amnesic.random_directions(features.shape[1], DIRECTIONS, seed),
+        "number": amnesic.readable_directions(read[train], tags[train], DIRECTIONS),
+        "control": amnesic.readable_directions(read[train], control[train], DIRECTIONS),
+        "class": amnesic.readable_directions(np.concatenate(list((both - centre).swapaxes(0, 1))), [*labels, *labels], DIRECTIONS),
+        "random": amnesic.random_directions(read.shape[1], DIRECTIONS, seed),
     }
-    centre = features[train].mean(0)
-    test = np.flatnonzero(sides == "test")
-    chosen = [texts[place] for place in test]
+    chosen, right = [example.text for example in others], np.array([example.label for example in others])
     before = logits_of(classifier, chosen)
-    right = np.array(labels)[test]
-    found = {("removal_accuracy", "nothing"): float((before.argmax(1).numpy() == right).mean())}
-    read = features[nouns]
+    truth = tags[part == "test"]
+    found = {
+        ("removal_accuracy", "nothing"): (before.argmax(1).numpy() == right).mean(),
+        ("number_read", "nothing removed"): (probing.probe(read, tags, part) == truth).mean(),
+        ("number_read", "majority"): (truth == "NN").mean(),
+    }
     for name, directions in sets.items():
         after = amnesic.logits_without(classifier, chosen, LAYER, directions, centre)
-        change = (after[:, 1] - after[:, 0] - before[:, 1] + before[:, 0]).abs().mean()
-        found["removal_accuracy", name] = float((after.argmax(1).numpy() == right).mean())
-        found["removal_change", name] = float(change)
-        predicted = probing.probe(amnesic.without(read, directions, centre), tags[nouns], part[nouns])
-        found["number_read", f"without {name}"] = float((predicted == tags[nouns & (part == "test")]).mean())
-    predicted = probing.probe(read, tags[nouns], part[nouns])
-    found["number_read", "nothing removed"] = float((predicted == tags[nouns & (part == "test")]).mean())
-    found["number_read", "majority"] = float((tags[nouns & (part == "test")] == "NN").mean())
+        change = (after - before)[:, 1] - (after - before)[:, 0]
+        found["removal_accuracy", name] = (after.argmax(1).numpy() == right).mean()
+        found["removal_change", name] = change.abs().mean().item()
+        found["number_read", f"without {name}"] = (
+            probing.probe(amnesic.without(read, directions, centre[1]), tags, part) == truth
+        ).mean()
     return found
 
 
