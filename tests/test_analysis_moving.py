@@ -6,7 +6,7 @@ import pytest
 import tiny
 import torch
 
-from course_utils.analysis import moving, patterns
+from course_utils.analysis import moving
 from course_utils.errors import AnalysisError, ModelError
 from course_utils.models import load_encoder
 from course_utils.models.finetuned import EncoderClassifier
@@ -123,29 +123,11 @@ def test_more_texts_fit_worse_and_hold_better(encoder):
     assert mean["held out", 4] < mean["held out", 1]
 
 
-@pytest.mark.parametrize(("source", "target"), [((1, 0), (1, 2)), ((0, 1), (1, 2))])
-def test_a_map_is_learned_and_the_prediction_held(classifier, encoder, source, target):
-    texts = tiny.TEXTS
-    weights, history = moving.learn_map(classifier, texts, source, target, n_steps=60, batch_size=6, lr=0.05)
-    assert history["map_kl"].iloc[-5:].mean() < 0.5 * history["map_kl"].iloc[0]
-    assert history["prediction_kl"].iloc[-5:].mean() < 0.05
-    wanted = encoder.attend(texts).attention[:, source[0], source[1]]
-    with use_heads(encoder.model, weights):
-        maps = encoder.attend(texts)
-    assert (maps.attention[:, target[0], target[1]] - wanted).abs().mean() < 0.1
-    assert patterns.score(maps)["uniform"][:, source[0], source[1]].min() > 0.99
-    again, _ = moving.learn_map(classifier, texts, source, target, n_steps=3, batch_size=4, seed=1)
-    twice, _ = moving.learn_map(classifier, texts, source, target, n_steps=3, batch_size=4, seed=1)
-    assert torch.equal(again[target].query, twice[target].query)
-
-
 def test_what_cannot_be_moved_is_refused(classifier, encoder, tmp_path):
     with pytest.raises(AnalysisError, match="cannot hand its attention"):
         moving.refitted(encoder, tiny.TEXTS, 0, 1, [1])
     with pytest.raises(AnalysisError, match="cannot hand its attention"):
         moving.refitted(encoder, tiny.TEXTS, 0, 1, [])
-    with pytest.raises(AnalysisError, match="attends like itself"):
-        moving.learn_map(classifier, tiny.TEXTS, (0, 1), (0, 1))
     with pytest.raises(ModelError, match="with itself"):
         exchanged(encoder.model, 0, 1, 1)
     with pytest.raises(ModelError, match="no head 9 in layer 0"):

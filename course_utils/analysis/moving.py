@@ -1,28 +1,25 @@
-"""Can head B do its work with head A's attention, and the model predict the same? Refitted values, and attention that is learned.
+"""Can head B do its work with head A's attention, and the model predict the same? Values refitted within a layer.
 
 Within a layer two heads read the same states, so that B attends like A once it has A's query and key. What B then reads is the
 matter of its values, which are fitted by least squares: `A_source (x V' + v) = A_target (x V + v)` over the tokens of some texts.
 """
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import torch
-from torch.func import functional_call
 
 from course_utils.analysis.distances import tvd
 from course_utils.errors import AnalysisError
 from course_utils.models.finetuned import EncoderClassifier, logits_of
 from course_utils.models.heads import attention_modules
-from course_utils.models.moving import Head, HeadWeights, read_head, replaced, use_heads
+from course_utils.models.moving import Head, HeadWeights, read_head, use_heads
 from course_utils.models.pieces import Pieces
 from course_utils.models.transformer import Encoder
 
 WAYS = ("removed", "values kept", "values refitted", "even, values refitted")
-MASKED = -1e9
 SMALLEST = 1e-5  # singular values below this share of the largest are noise of single precision
 
 
@@ -63,7 +60,7 @@ def refitted(
         wanted.append(read[maps.mask])
     x = torch.cat(features).double()
     old = torch.cat([torch.cat([taker.value.T, taker.value_bias[None]]) for taker in takers], 1).double()
-    new = (old + _least_squares(x, torch.cat(wanted).double() - x @ old, ridge)).float()
+    new = (old + least_squares(x, torch.cat(wanted).double() - x @ old, ridge)).float()
     found = {}
     for target, taker, fit in zip(targets, takers, new.chunk(len(takers), 1), strict=True):
         weights = taker.attending_evenly() if even else taker.attending_like(giver)
@@ -71,11 +68,12 @@ def refitted(
     return found
 
 
-def _least_squares(x: torch.Tensor, y: torch.Tensor, ridge: float) -> torch.Tensor:
-    """The least-norm solution of `x w = y`; with `ridge`, of the penalised problem."""
+def least_squares(x: torch.Tensor, y: torch.Tensor, ridge: float) -> torch.Tensor:
+    """The least-norm solution of `x w = y`; with `ridge`, a share of the mean square of x, of the penalised problem."""
     if ridge > 0:
-        size = (ridge * x.square().sum() / x.shape[1]).sqrt() * torch.eye(x.shape[1]).to(x)
-        x, y = torch.cat([x, size]), torch.cat([y, y.new_zeros(len(size), y.shape[1])])
+        gram = x.T @ x
+        size = ridge * gram.diagonal().mean()
+        return torch.linalg.solve(gram + size * torch.eye(len(gram)).to(x), x.T @ y)
     return torch.linalg.lstsq(x.cpu(), y.cpu(), rcond=SMALLEST, driver="gelsd").solution.to(x)
 
 
@@ -119,17 +117,30 @@ def prediction_change(classifier: EncoderClassifier, texts: Sequence[str], chang
         one row a text: `input`; `before` and `after`, the probability of the class predicted before; `change` in [0, 1], the total
         variation distance of the two outputs; `flipped`, whether another class is predicted.
     """
+    return compare(classifier, texts, {"": changes}).drop(columns="way")
+
+
+def compare(classifier: EncoderClassifier, texts: Sequence[str], changes: Mapping[str, Mapping[Head, HeadWeights]]) -> pd.DataFrame:
+    """What several ways to change heads do to the predictions.
+
+    Args:
+        changes: name of a way to the weights that it gives to heads.
+    Returns:
+        one row a way and text: `way`, and the columns of `prediction_change`.
+    """
     before = logits_of(classifier, texts).double().softmax(-1)
-    with use_heads(classifier.encoder.model, changes):
-        after = logits_of(classifier, texts).double().softmax(-1)
     predicted = before.argmax(-1)
-    probabilities = {
-        name: values.gather(1, predicted[:, None]).squeeze(1).numpy() for name, values in (("before", before), ("after", after))
-    }
-    flipped = (after.argmax(-1) != predicted).numpy()
-    return pd.DataFrame(
-        {"input": np.arange(len(texts))} | probabilities | {"change": tvd(before, after).numpy(), "flipped": flipped}
-    )
+    frames = []
+    for way, weights in changes.items():
+        with use_heads(classifier.encoder.model, weights):
+            after = logits_of(classifier, texts).double().softmax(-1)
+        columns = {"way": way, "input": np.arange(len(texts))}
+        for name, values in (("before", before), ("after", after)):
+            columns[name] = values.gather(1, predicted[:, None]).squeeze(1).numpy()
+        frames.append(
+            pd.DataFrame(columns | {"change": tvd(before, after).numpy(), "flipped": (after.argmax(-1) != predicted).numpy()})
+        )
+    return pd.concat(frames, ignore_index=True)
 
 
 def ways(
@@ -148,18 +159,18 @@ def ways(
     their values are fitted on `texts`. "even, values refitted": the same with even attention, the control.
 
     Returns:
-        one row a way and held-out text: the columns of `prediction_change`, and `way`.
+        as from `compare`, on the held-out texts.
     """
     encoder = classifier.encoder
     giver = read_head(encoder.model, layer, source)
     takers = {(layer, target): read_head(encoder.model, layer, target) for target in targets}
     changes = {
-        WAYS[0]: {head: replace(taker, output=torch.zeros_like(taker.output)) for head, taker in takers.items()},
+        WAYS[0]: {head: taker.writing_nothing() for head, taker in takers.items()},
         WAYS[1]: {head: taker.attending_like(giver) for head, taker in takers.items()},
         WAYS[2]: refitted(encoder, texts, layer, source, targets, ridge=ridge),
         WAYS[3]: refitted(encoder, texts, layer, source, targets, even=True, ridge=ridge),
     }
-    return pd.concat([prediction_change(classifier, held_out, changes[way]).assign(way=way) for way in WAYS], ignore_index=True)
+    return compare(classifier, held_out, changes)
 
 
 def by_number_of_texts(
@@ -184,94 +195,3 @@ def by_number_of_texts(
         for seen, which in (("fitted", texts[:number]), ("held out", held_out)):
             frames.append(layer_change(encoder, which, changes).assign(n_texts=number, seen=seen))
     return pd.concat(frames, ignore_index=True)
-
-
-def learn_map(
-    classifier: EncoderClassifier,
-    texts: Sequence[str],
-    source: Head,
-    target: Head,
-    *,
-    release: bool = True,
-    n_steps: int = 120,
-    batch_size: int = 8,
-    lr: float = 0.01,
-    bound: float = 0.01,
-    penalty: float = 10.0,
-    seed: int = 0,
-) -> tuple[dict[Head, HeadWeights], pd.DataFrame]:
-    """Teach head `target`, in any layer, the attention of head `source`, with the predictions held.
-
-    The loss is KL(source's map before || target's map now), averaged over the words' rows, plus `penalty` times what the mean
-    KL(prediction before || now) exceeds `bound`. Target's query and key learn the map, its values and output make up for what it
-    no longer does. With `release` source's map becomes even, and its values and output are trained to make up for that. All
-    other weights stay.
-
-    Args:
-        texts: what is learned from; batches are drawn from them without regard to length.
-        source, target: (layer, head) of two heads.
-        bound: in nats.
-        seed: decides the batches.
-    Returns:
-        the new weights, for `use_heads` and `prediction_change`; and one row a step: `step`, `map_kl` and `prediction_kl` of the
-        batch.
-    Raises:
-        AnalysisError: source and target are the same head.
-        ModelError: there is no such head.
-    """
-    source, target = tuple(source), tuple(target)
-    if source == target:
-        raise AnalysisError(f"head {source[0]}-{source[1]} attends like itself already; choose two heads")
-    model, body = classifier.encoder.model, classifier.body
-    heads = {target: vars(read_head(model, *target))}
-    if release:
-        heads[source] = vars(read_head(model, *source).attending_evenly())
-    trained = [(target, name) for name in heads[target]]
-    if release:
-        trained += [(source, name) for name in ("value", "value_bias", "output")]
-    for head, name in trained:
-        heads[head][name] = heads[head][name].clone().requires_grad_()
-    optimiser = torch.optim.Adam([heads[head][name] for head, name in trained], lr=lr)
-    generator = np.random.default_rng(seed)
-    history = []
-    for step in range(n_steps):
-        chosen = generator.choice(len(texts), min(batch_size, len(texts)), replace=False)
-        pieces = classifier.encoder.pieces([texts[place] for place in chosen])
-        with torch.no_grad():
-            wanted, before = _map_and_prediction(classifier, pieces, source, {})
-        changes = {head: HeadWeights(**values) for head, values in heads.items()}
-        parameters = {f"body.{name}": value for name, value in replaced(body, changes).items()}
-        now, after = _map_and_prediction(classifier, pieces, target, parameters)
-        rows = pieces.mask & ~pieces.special
-        map_kl = _kl(wanted, now)[rows].mean()
-        prediction_kl = _kl(before, after).mean()
-        optimiser.zero_grad()
-        (map_kl + penalty * (prediction_kl - bound).relu()).backward()
-        optimiser.step()
-        history.append((step, map_kl.item(), prediction_kl.item()))
-    weights = {head: HeadWeights(**{name: value.detach() for name, value in values.items()}) for head, values in heads.items()}
-    return weights, pd.DataFrame(history, columns=["step", "map_kl", "prediction_kl"])
-
-
-def _map_and_prediction(
-    classifier: EncoderClassifier, pieces: Pieces, head: Head, parameters: dict[str, torch.Tensor]
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """(B, T, T) and (B, C): logarithms of a head's attention, made from its queries and keys, and of the output's probabilities."""
-    layer, number = head
-    kept, handles = {}, []
-    try:
-        for part in ("query", "key"):
-            module = attention_modules(classifier.body, part)[layer]
-            handles.append(module.register_forward_hook(lambda module, inputs, output, part=part: kept.update({part: output})))
-        logits = functional_call(classifier, parameters, (pieces,))
-    finally:
-        for handle in handles:
-            handle.remove()
-    query, key = (kept[part].unflatten(-1, (classifier.encoder.n_heads, -1))[:, :, number] for part in ("query", "key"))
-    scores = query @ key.transpose(1, 2) / math.sqrt(query.shape[-1])
-    return scores.masked_fill(~pieces.mask[:, None], MASKED).log_softmax(-1), logits.log_softmax(-1)
-
-
-def _kl(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
-    """KL(before || after) along the last dimension, from logarithms."""
-    return (before.exp() * (before - after)).sum(-1)

@@ -42,6 +42,10 @@ class HeadWeights:
         """These values and outputs behind a query and key of 0: every token gets the same weight."""
         return self.attending_like(HeadWeights(*(torch.zeros_like(getattr(self, name)) for name in self.__dataclass_fields__)))
 
+    def writing_nothing(self) -> "HeadWeights":
+        """These weights with an output of 0: the head is removed."""
+        return replace(self, output=torch.zeros_like(self.output))
+
 
 def read_head(model: nn.Module, layer: int, head: int) -> HeadWeights:
     """A copy of a head's weights.

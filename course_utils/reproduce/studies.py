@@ -1,11 +1,11 @@
 """The studies, in the order of the lessons."""
 
 from course_utils.errors import CourseError
-from course_utils.reproduce import development, encoder, heads, pruning, roles
+from course_utils.reproduce import development, encoder, heads, moving, pruning, roles
 from course_utils.reproduce.study import Study
 
 STUDIES: dict[str, Study] = {
-    study.name: study for study in (encoder.STUDY, heads.STUDY, roles.STUDY, pruning.STUDY, development.STUDY)
+    study.name: study for study in (encoder.STUDY, heads.STUDY, roles.STUDY, pruning.STUDY, moving.STUDY, development.STUDY)
 }
 
 

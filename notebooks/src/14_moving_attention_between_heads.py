@@ -17,13 +17,16 @@ import numpy as np
 import pandas as pd
 import torch
 from course_utils import exercises
-from course_utils.analysis import freedom, moving, patterns
+from course_utils.analysis import freedom, heads, moving, patterns, relocation
 from course_utils.data import load
 from course_utils.models.finetuned import load_finetuned
 from course_utils.models.heads import output_weights
-from course_utils.models.moving import exchanged, use_heads
+from course_utils.models.moving import exchanged, read_head, use_heads
+from course_utils.reproduce import everything
+from course_utils.reproduce.claims import verdicts
 from course_utils.show import curves, show
 from course_utils.show import moving as pictures
+from course_utils.show.claims import claims as claims_figure
 
 ex = exercises.load("14")
 
@@ -31,7 +34,7 @@ ex = exercises.load("14")
 # ## Predict first
 #
 # In this encoder head 0-2 looks at the previous token and at nothing else. Suppose it is made to look at all tokens evenly, and a head
-# of another layer is taught to look at the previous token in its place. How much will the probability of the median review change? Write down
+# of another layer is made to look at the previous token in its place. How much will the probability of the median review change? Write down
 # a number between 0 and 1.
 
 # %%
@@ -114,8 +117,8 @@ assert (ranks == 384).all()
 # %%
 reviews = load("rotten_tomatoes")
 rng = np.random.default_rng(0)
-fit_texts = [reviews.train[i].text for i in rng.permutation(len(reviews.train))[:200]]
-held_out = [reviews.test[i].text for i in rng.permutation(len(reviews.test))[:120]]
+fit_texts = [reviews.train[i].text for i in rng.permutation(len(reviews.train))[:80]]
+held_out = [reviews.test[i].text for i in rng.permutation(len(reviews.test))[:60]]
 
 free = freedom.freedom(encoder, held_out[:40])
 long = free[free["n_tokens"] > 33]
@@ -213,7 +216,7 @@ assert max(layer, output) < 1e-5
 
 # %%
 counts = moving.by_number_of_texts(
-    encoder, fit_texts[:64], held_out[:30], 1, 5, [8], numbers=(1, 4, 16, 64)
+    encoder, fit_texts[:64], held_out[:20], 1, 5, [8], numbers=(1, 4, 16, 64)
 )
 middle = counts.groupby(["n_texts", "seen"])["change"].median().unstack()
 assert middle.loc[1, "fitted"] < 1e-3 and middle.loc[1, "held out"] > 1
@@ -227,7 +230,7 @@ figure = curves(
     "change",
     group="seen",
     log=True,
-    title="Exact for a few texts and useless for others; for many texts, an approximation for all",
+    title="Exact for a few texts and useless for others; for many texts, a rough fit for all",
     xlabel="texts that one change of the values was fitted on",
     ylabel="change of the layer's output (log10 of share)",
 )
@@ -239,14 +242,14 @@ show(
 
 # %% [markdown]
 # Up to about 385 tokens (384 dimensions and a bias) a single change of weights does it exactly, for these texts. On other texts the
-# layer's output is then wrong by more than ten times its own size. This is the warning of this lesson: "for this text the attention can be moved with
+# layer's output is then wrong by several times its own size. This is the warning of this lesson: "for this text the attention can be moved with
 # the same output" is true for nearly any map, and says nothing about the model. With more tokens than unknowns exactness ends, and
-# the fit starts to hold elsewhere.
+# the fit gets better elsewhere, though it is rough still.
 #
 # ### Does it matter which head's map it was?
 #
-# A head is a small part of a model. So move more: let *all other heads of layer 1* attend as head 1-5 does, with values fitted on 200
-# texts, and compare with three controls on 120 held-out reviews: the eleven heads removed; the map taken over with the values kept; and *even* attention in
+# A head is a small part of a model. So move more: let *all other heads of layer 1* attend as head 1-5 does, with values fitted on 80
+# texts, and compare with three controls on 60 held-out reviews: the eleven heads removed; the map taken over with the values kept; and *even* attention in
 # place of 1-5's, with fitted values.
 
 # %%
@@ -271,77 +274,137 @@ sizes.round(2)
 # map. So nothing in this table speaks of head 1-5. The control decides how the result is to be read.
 
 # %% [markdown]
-# ### A map that is learned
+# ### To another layer
 #
-# The moves above stay within a layer, since only there do heads read the same states. Across layers there is no formula, so we train. Head 2-4 is
-# to take over the map of head 0-2; head 0-2 gets even attention and must forget it. Trained are the query and key of
-# 2-4, and the values and outputs of the two, on 200 reviews; everything else in the model stays. The loss is the KL divergence between 0-2's old map and 2-4's new one, plus a penalty as soon as
-# the KL divergence between the old and the new predictions exceeds 0.01.
+# The moves above stay within a layer, since only there do heads read the same states. In another layer a copied query and key would meet
+# other states. But they can be fitted, as the values were. With $X_0$ and $X_2$ the states that layers 0 and 2 read, head 2-4 gets the $W$ of
+#
+# $$X_2 W \approx X_0 W_{0\text{-}2}$$
+#
+# by least squares over the tokens of 80 reviews, once for the query and once for the key. Head 0-2 is made even, and the values of both
+# heads are fitted so that each reads, as nearly as it can, what it read.
 
 # %%
-learned, history = moving.learn_map(
-    classifier, fit_texts, (0, 2), (2, 4), n_steps=100, seed=0
-)
-moved = moving.prediction_change(classifier, held_out, learned)
-print(f"probability: median change {moved['change'].median():.3f}", end=", ")
-print(f"largest {moved['change'].max():.2f}; your guess was {my_guess}")
-print(f"another class is predicted for {moved['flipped'].mean():.1%} of the reviews")
+giver, taker = (0, 2), (2, 4)
+moved = relocation.relocate(encoder, fit_texts, giver, taker)
 
 # %% [markdown]
-# What does that do to the table of heads? The scores of lesson 02, before and after, on reviews that were not trained on.
+# What does that do to the tables of heads? On 30 reviews that were not fitted: the weight on the previous token (lesson 02), and the
+# share of words whose most attended other word lies one before (the positional score of lesson 11).
 
 # %%
-scored = held_out[:40]
-before = patterns.by_head(patterns.patterns(encoder, scored))
-with use_heads(encoder.model, learned):
-    after = patterns.by_head(patterns.patterns(encoder, scored))
-    maps_after = encoder.attend([held_out[0]])
-maps_before = encoder.attend([held_out[0]])
-columns = ["layer", "head", "previous", "uniform", "pattern"]
-who = [(0, 2), (2, 4)]
-tables = {
-    when: table.set_index(["layer", "head"]).loc[who, columns[2:]]
-    for when, table in (("before", before), ("after", after))
-}
-pd.concat(tables, axis=1).round(2)
+scored = held_out[:30]
+
+
+def table_of_heads(changes):
+    with use_heads(encoder.model, changes):
+        weight = patterns.by_head(patterns.patterns(encoder, scored))
+        place = heads.positions(encoder, scored, n_resamples=10)
+    both = weight.merge(place, on=["layer", "head"]).set_index(["layer", "head"])
+    both = both.loc[[giver, taker], ["previous", "uniform", "offset", "score"]]
+    return both.rename(columns={"offset": "best offset", "score": "its share"})
+
+
+before, after = table_of_heads({}), table_of_heads(moved)
+assert before.loc[giver, "previous"] > 0.95 and before.loc[taker, "previous"] < 0.2
+assert after.loc[giver, "previous"] < 0.1 and after.loc[taker, "previous"] > 0.9
+pd.concat({"before": before, "after": after}).round(2)
 
 # %% tags=["nbval-ignore-output"]
-pair = {"head 0-2": (0, 2), "head 2-4": (2, 4)}
+maps_before = encoder.attend(held_out[:1])
+with use_heads(encoder.model, moved):
+    maps_after = encoder.attend(held_out[:1])
+pair = {"head 0-2": giver, "head 2-4": taker}
 figure = pictures.before_and_after(
-    {name: maps_before.attention[0, at[0], at[1]] for name, at in pair.items()},
-    {name: maps_after.attention[0, at[0], at[1]] for name, at in pair.items()},
+    *(
+        {name: maps.attention[0, at[0], at[1]] for name, at in pair.items()}
+        for maps in (maps_before, maps_after)
+    ),
     maps_before.tokens[0],
     title="The previous-token map has gone from head 0-2 to head 2-4",
 )
 show(
     figure,
-    alt="Four heat maps of one review. Before, head 0-2 is a clean diagonal below the main one and head 2-4 is not; after training, head 0-2 is "
+    alt="Four heat maps of one review. Before, head 0-2 is a clean diagonal just below the main one and head 2-4 is not; afterwards head 0-2 is "
     "even and head 2-4 shows the diagonal.",
 )
 
 # %% [markdown]
-# The *map* has moved: head 0-2 is even, and head 2-4 gives half of its weight to the previous token. Anyone who made the table of heads afterwards
-# would write that 2-4 is the previous-token head. But the *predictions* did not stay. The median change is far above zero, and about a fifth of the
-# reviews get another class, although the loss asked for a KL divergence of 0.01 at most. In 100 steps on 200 reviews the two heads do not learn to make up for
-# what was taken away. Whether longer training would is left open here; compare your guess.
+# The map has moved, from layer 0 to layer 2, and no gradient was needed. Anyone who made the table of heads now would write that 2-4 is *the* previous-token
+# head of this model.
+#
+# And the predictions? Three other models to hold it against: head 0-2 made even and nothing else; the output of both heads removed; and
+# the moved map with the values that the heads had.
+
+# %%
+old = {head: read_head(encoder.model, *head) for head in (giver, taker)}
+kept_values = {
+    head: old[head].attending_like(weights) for head, weights in moved.items()
+}
+removed = {head: weights.writing_nothing() for head, weights in old.items()}
+ways = {
+    "moved": moved,
+    "head 0-2 even, no more": {giver: old[giver].attending_evenly()},
+    "both removed": removed,
+    "moved, values as they were": kept_values,
+}
+found = moving.compare(classifier, held_out, ways)
+assert found.loc[found["way"] == "moved", "change"].median() < 0.02
+print(f"your guess for the median: {my_guess}")
+summary(found).round(2)
+
+# %% tags=["nbval-ignore-output"]
+figure = pictures.changes(
+    found,
+    title="Predictions stay when the map moves; and they stay without it, too",
+)
+show(
+    figure,
+    alt="For each way a row of points, one a review, by the change of its probability, with the median as a bar. In all rows nearly all "
+    "points and the medians lie close to 0, and a few points reach further; the rows look alike.",
+)
+
+# %% [markdown]
+# The predictions stay: the median review does not notice. So head 0-2 was not *needed* as the place of this map.
+# But look at the second row before you write "the work was taken over": with head 0-2 simply even, and the map nowhere, predictions stay just
+# as well, and about as many reviews get another class. A held prediction is no evidence that a job was handed on; here there was little of a job to hand on.
 
 # %% [markdown]
 # ## The claim: attention moves from head A to head B, and predictions stay
 #
 # You may read that Vig & Belinkov (2019) moved attention weight from head A to head B while predictions stayed. Their abstract does not say so, and we could
-# not find it; the experiments of this lesson are ours, and attributed to nobody.
+# not find it; the claims below are this course's own. Each was measured on five disjoint samples of 48 test reviews, with weights
+# fitted on 60 training reviews of the sample's own.
+
+# %%
+verdict = verdicts(everything())
+checked = verdict[verdict["lesson"] == "14"]
+pd.set_option("display.max_colwidth", 120)
+checked.set_index("claim")[["left", "right", "seeds", "verdict"]].round(3)
+
+# %% tags=["nbval-ignore-output"]
+show(
+    claims_figure(checked),
+    alt="The margin of each claim of the table above with its interval over the five samples, and its verdict by colour and marker.",
+)
+
+# %% [markdown]
+# A map can be moved to another layer, nearly whole, and predictions move little: both agree. That moving is *better* than leaving head 0-2 even is
+# open, with an interval of a few thousandths around zero: moved or lost, predictions cannot tell. Eleven heads do worse with 1-5's map than
+# with even attention, so that claim differs; values fitted behind a sharp map can be wrong by more than values behind an even one, which is our guess at the cause. Values for one text are open only because samples differ so much: the medians run from 1.0 to 25 times the output.
+#
+# And what others say that this lesson touches, with how sure we are of the source (P: read there; M: from memory):
 #
 # | claim | source | here |
 # |---|---|---|
-# | in texts longer than a head's dimension attention is not identifiable | Brunner et al. (2020), abstract | yes, to the token; but a peaked row still cannot move |
-# | weight on chosen tokens can be trained away at little cost in accuracy | Pruthi et al. (2020), abstract | not tested: we move a map between heads, not weight between tokens |
-# | a map is moved within a layer, exactly, for one text | this lesson | yes, and other texts are ruined |
-# | a map is moved to another layer, predictions held | this lesson | the map yes, the predictions no (100 steps, 200 reviews) |
+# | in texts longer than a head's dimension attention is not identifiable | Brunner et al. (2020), abstract (P) | yes, to the token; but a peaked row still cannot move |
+# | the null space has at least $T - D$ dimensions | Brunner et al. (2020) (M: the section was not read) | yes; $T - D - 1$ if rows keep their sum |
+# | weight on chosen tokens can be trained away at little cost in accuracy | Pruthi et al. (2020), abstract (M) | not tested: we move a map between heads, not weight between tokens |
 
 # %% [markdown]
 # ## Try it yourself
 #
-# Choose a layer, head A and head B, and how to move. Start with "attention only", then fit the values on this text, then on 200 texts. For which heads does
+# Choose a layer, head A and head B, and how to move. Start with "attention only", then fit the values on this text, then on 80 texts. For which heads does
 # the prediction notice? (The figure above shows such a pair, should the menus not appear in your viewer.)
 
 # %% tags=["nbval-ignore-output"]
@@ -427,7 +490,8 @@ ex.progress()
 #   not negative. Measure the range, not only the dimension.
 # - Heads of a layer write into separate directions here, so attention alone cannot move between them; values have to change.
 # - Exchanging all weights of two heads changes nothing but names. Refitting values for one text works for nearly any map, and says nothing.
-# - A control (removal, even attention) decides whether a moved map means anything. Here it did as well as the map.
+# - A control (removal, even attention) decides whether a moved map means anything. Here it did as well as the map, or better.
+# - A map can go to a head of another layer, by least squares alone, and predictions stay. They stay without the map as well.
 # - "Head A does X" describes where a map is seen. It is a statement about jobs only if predictions depend on it, which takes a test of its own.
 
 # %% [markdown]
@@ -436,7 +500,8 @@ ex.progress()
 # - That attention can be moved by changing weights does not say that training would have put it there. These models were made, not found.
 # - The ranges of a row hold for one head and one text, with everything else as it was.
 # - Predictions were held on reviews. Another task, or another output of the encoder, may depend on what was moved.
-# - One encoder, one pair of heads for the learned move, one seed of its batches in the lesson; the table of claims has several samples.
+# - One encoder, and one pair of heads for the move to another layer. A head that its model cannot do without may be harder to move.
+# - Head 0-2 matters little for *this* classifier. For another task the comparison with even attention may come out otherwise.
 #
 # ## Further reading
 #
