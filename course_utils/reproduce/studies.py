@@ -1,11 +1,12 @@
 """The studies, in the order of the lessons."""
 
 from course_utils.errors import CourseError
-from course_utils.reproduce import development, encoder, heads, moving, pruning, roles
+from course_utils.reproduce import development, encoder, heads, moving, probing, pruning, roles
 from course_utils.reproduce.study import Study
 
 STUDIES: dict[str, Study] = {
-    study.name: study for study in (encoder.STUDY, heads.STUDY, roles.STUDY, pruning.STUDY, moving.STUDY, development.STUDY)
+    study.name: study
+    for study in (encoder.STUDY, heads.STUDY, roles.STUDY, probing.STUDY, pruning.STUDY, moving.STUDY, development.STUDY)
 }
 
 
