@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_utils.data import Dataset, Example, Vocabulary, load, load_csv, load_hub, make_batch, make_batches, sources, tokenize
@@ -83,6 +83,7 @@ def test_ten_thousand_tokens_are_kept_or_truncated_aloud():
         make_batch(["good"], VOCABULARY, max_tokens=0)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.integers(1, 120), st.booleans())
 def test_batches_hold_every_text_once_within_the_budget(lengths, budget, shuffled):
     texts = ["good " * length for length in lengths]
