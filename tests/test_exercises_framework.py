@@ -63,7 +63,6 @@ def test_number(answer, outcome, words):
     assert words in result.message
 
 
-@settings(deadline=None)
 @given(st.floats(-1e6, 1e6), st.floats(-1, 1))
 @settings(deadline=None)
 def test_a_number_is_right_exactly_within_its_tolerance(reference, error):
