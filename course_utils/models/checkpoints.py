@@ -60,7 +60,9 @@ def load_checkpoint(name: str | Path, *, device: str | torch.device = "cpu") -> 
     path = find_checkpoint(name)
     card = read_card(path)
     if "vocabulary_sha256" not in card:
-        raise ModelError(f"checkpoint {path.name!r} has no vocabulary; load a fine-tuned encoder by load_finetuned")
+        raise ModelError(
+            f"the card {path.name}.json names no vocabulary: a fine-tuned encoder's is loaded by load_finetuned, any other is damaged"
+        )
     content = read_checked(path.with_name(path.name + ".safetensors"), card["sha256"])
     words = read_checked(path.with_name(path.name + ".vocabulary.txt"), card["vocabulary_sha256"]).decode()
     vocabulary = Vocabulary(tuple(words.split("\n")))
