@@ -61,7 +61,7 @@ def load_checkpoint(name: str | Path, *, device: str | torch.device = "cpu") -> 
     card = read_card(path)
     if "vocabulary_sha256" not in card:
         raise ModelError(
-            f"the card {path.name}.json names no vocabulary: a fine-tuned encoder's is loaded by load_finetuned, any other is damaged"
+            f"the card {path.name}.json names no vocabulary; it is damaged, or of a fine-tuned encoder: load_finetuned"
         )
     content = read_checked(path.with_name(path.name + ".safetensors"), card["sha256"])
     words = read_checked(path.with_name(path.name + ".vocabulary.txt"), card["vocabulary_sha256"]).decode()
