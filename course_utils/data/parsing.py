@@ -1,7 +1,7 @@
 """Parts of speech and dependencies of texts, by spaCy: silver labels, made by a model and never checked by a person.
 
-The parser cuts words differently from the encoder ("does|n't" against "doesn|'|t"), so `align` brings the two together by their
-characters.
+The parser cuts words differently from the encoder ("does", "n't" against "doesn", "'", "t"), so `align` brings the
+two together by their characters.
 """
 
 from collections import Counter
