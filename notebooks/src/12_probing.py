@@ -302,6 +302,7 @@ for layer in range(states.n_layers + 1):
     scored.append(found.assign(states="encoder", layer=layer))
 blank = probing.word_states(untrained(encoder, seed=0), texts, parses)
 scored.append(tree_scores(blank.layer(3))[0].assign(states="untrained", layer=3))
+del blank  # 90 MB
 chained = structural.evaluate(structural.chain(test), test)
 scored.append(chained.assign(states="chain", layer=-1))
 scored = structural.summary(pd.concat(scored), ["states", "layer"])
@@ -379,13 +380,14 @@ after, n_directions = 5, 8
 inside = probing.word_states(classifier.encoder, texts, parses)
 nouns = np.isin(inside.silver(parses, "tags"), ["NN", "NNS"])
 features, part_of = inside.layer(after)[nouns], part[nouns]
-number = inside.silver(parses, "tags")[nouns]
+number, noun_words = inside.silver(parses, "tags")[nouns], inside.words[nouns]
+del inside  # 90 MB
 
 both = amnesic.sentence_states(classifier.encoder, texts, after)  # [CLS], others
 centre = both.mean(0)
 verdict = np.array([reviews.test[place].label for place in drawn])
 train = part_of == "train"
-no_number = probing.control_labels(inside.words[nouns], number)
+no_number = probing.control_labels(noun_words, number)
 directions = {
     "number of nouns": amnesic.readable_directions(
         features[train], number[train], n_directions
