@@ -1,7 +1,5 @@
 """Exercises of lesson 11, head roles."""
 
-from collections import Counter
-
 from course_utils.exercises import Choice, Exercise, Function, Mistake
 
 
@@ -36,10 +34,10 @@ def my_place_rule(places):
     the query's place and the two candidates' places, not which is the target.
     Returns a share from 0.5 to 1.
     """
-    counts = Counter(places)
-    right = sum(max(count, counts[query, other, target]) for (query, target, other), count in counts.items() if target < other)
-    alone = (count for (query, target, other), count in counts.items() if target > other and not counts[query, other, target])
-    return (right + sum(alone)) / len(places)
+    right = 0
+    for query, first, second in {(query, *sorted(candidates)) for query, *candidates in places}:
+        right += max(places.count((query, first, second)), places.count((query, second, first)))
+    return right / len(places)
 
 
 def _chosen_where_scored(chosen_on, scored_on):
