@@ -20,7 +20,8 @@ from sklearn.preprocessing import StandardScaler
 from course_utils.analysis.resampling import draws
 from course_utils.data.parsing import Parse, align
 from course_utils.errors import AnalysisError
-from course_utils.models import AttentionMaps, Encoder
+from course_utils.models import Encoder
+from course_utils.models.pieces import Pieces
 
 STRENGTH, STEPS = 0.01, 25
 PARTS = ("train", "dev", "test")
@@ -87,45 +88,40 @@ def word_states(
     """
     if len(texts) != len(parses):
         raise AnalysisError(f"{len(texts)} texts and {len(parses)} parses; give one for each")
-    parts = []
-    for maps in encoder.stream(texts, states=True, token_budget=token_budget):
-        parts.append(_words_of(maps, _owners(maps, texts, parses), heads))
-    sentence, position, hidden, read = (
-        np.concatenate(columns) if columns[0] is not None else None for columns in zip(*parts, strict=True)
-    )
+    size = max(map(len, parses), default=0)
+    batches = [(pieces, _owners(pieces, texts, parses, size)) for pieces in encoder.batches(texts, token_budget=token_budget)]
+    owned = np.unique(torch.cat([owners[owners >= 0] for _, owners in batches]).cpu().numpy())
+    sentence, position = np.divmod(owned, size)
+    layers, n_heads, width = encoder.n_layers, encoder.n_heads, encoder.model.config.hidden_size
+    hidden = np.empty((len(owned), layers + 1, width), np.float32)
+    read = np.empty((len(owned), layers, n_heads, width // n_heads), np.float32) if heads else None
+    for pieces, owners in batches:
+        maps = encoder.attend(pieces, states=True)
+        _fill(hidden, owned, owners, maps.hidden.transpose(1, 2))
+        if heads:
+            _fill(read, owned, owners, (maps.attention @ maps.values).permute(0, 3, 1, 2, 4))
     words = [parses[at].words[number].lower() for at, number in zip(sentence, position, strict=True)]
-    states = WordStates(sentence, position, np.array(words, dtype=object), hidden, read)
-    return states.take(np.lexsort((position, sentence)))
+    return WordStates(sentence, position, np.array(words, dtype=object), hidden, read)
 
 
-def _owners(maps: AttentionMaps, texts: Sequence[str], parses: Sequence[Parse]) -> torch.Tensor:
-    """(B, T), which word of its parse a piece belongs to; -1 for none."""
+def _owners(pieces: Pieces, texts: Sequence[str], parses: Sequence[Parse], size: int) -> torch.Tensor:
+    """(B, T), the word a piece belongs to, as `sentence * size + position`; -1 for none."""
     rows = []
-    for row, number in enumerate(maps.index.tolist()):
-        alignment = align(texts[number], parses[number], maps.word_texts[row])
-        of_unit = {unit: position for position, unit in enumerate(alignment.unit) if unit >= 0}
+    for row, number in enumerate(pieces.index.tolist()):
+        alignment = align(texts[number], parses[number], pieces.word_texts[row])
+        of_unit = {unit: number * size + position for position, unit in enumerate(alignment.unit) if unit >= 0}
         of_word = [*(of_unit.get(unit, -1) for unit in alignment.unit_of_word), -1]  # the last: special tokens
-        rows.append(torch.tensor(of_word)[maps.word_ids[row].cpu()])
-    return torch.stack(rows).to(maps.mask.device)
+        rows.append(torch.tensor(of_word)[pieces.word_ids[row].cpu()])
+    return torch.stack(rows).to(pieces.mask.device)
 
 
-def _words_of(maps: AttentionMaps, owners: torch.Tensor, heads: bool) -> tuple[np.ndarray | None, ...]:
-    row, place = torch.nonzero(owners >= 0, as_tuple=True)
-    size = int(owners.max()) + 1
-    owner = row * size + owners[row, place]
-    present, counts = owner.unique(return_counts=True)
-
-    def mean(pieces: torch.Tensor) -> np.ndarray:  # (B, T, F) to (n, F)
-        sums = pieces.new_zeros(len(maps) * size, pieces.shape[-1]).index_add_(0, owner, pieces[row, place])
-        return (sums[present] / counts[:, None]).float().cpu().numpy()
-
-    hidden = mean(maps.hidden.transpose(1, 2).flatten(2)).reshape(len(present), maps.hidden.shape[1], -1)
-    read = None
-    if heads:
-        read = mean((maps.attention @ maps.values).permute(0, 3, 1, 2, 4).flatten(2))
-        read = read.reshape(len(present), maps.n_layers, maps.n_heads, -1)
-    rows, positions = (present // size).cpu(), (present % size).cpu().numpy()
-    return maps.index.cpu()[rows].numpy(), positions, hidden, read
+def _fill(target: np.ndarray, owned: np.ndarray, owners: torch.Tensor, values: torch.Tensor) -> None:
+    """Put the mean over each word's pieces, of values (B, T, ...), into the word's row of the target (n, ...)."""
+    mine = owners >= 0
+    present, owner, counts = owners[mine].unique(return_inverse=True, return_counts=True)
+    sums = values.new_zeros(len(present), *values.shape[2:]).index_add_(0, owner, values[mine])
+    means = sums / counts.view(-1, *[1] * (sums.dim() - 1))
+    target[np.searchsorted(owned, present.cpu().numpy())] = means.float().cpu().numpy()
 
 
 def split_sentences(sentence: np.ndarray, *, shares: tuple[float, float, float] = (0.6, 0.15, 0.25), seed: int = 0) -> np.ndarray:
