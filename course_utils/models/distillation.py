@@ -11,6 +11,7 @@ from tqdm.auto import tqdm
 
 from course_utils.errors import ModelError
 from course_utils.models.finetuned import EncoderClassifier, logits_of
+from course_utils.models.finetuning import batches_by_length
 
 
 def distil(
@@ -50,18 +51,15 @@ def distil(
     for weight in weights:
         weight.requires_grad_(True)
     optimiser = torch.optim.AdamW(weights, lr=learning_rate, weight_decay=0.0)
-    lengths = np.array([len(text) for text in texts])
+    lengths = [len(text) for text in texts]
     generator = np.random.default_rng(seed)
     student.eval()
     n_batches = math.ceil(len(texts) / batch_size)
     steps, rows = epochs * n_batches, []
     with tqdm(total=steps, desc="distilling", unit="step", disable=not progress, leave=False) as bar:
         for epoch in range(epochs):
-            order = np.argsort(lengths * (1 + 0.3 * generator.random(len(texts))), kind="stable")
-            batches = np.array_split(order, n_batches)
             total = 0.0
-            for done, number in enumerate(generator.permutation(n_batches), epoch * n_batches):
-                chosen = batches[number]
+            for done, chosen in enumerate(batches_by_length(lengths, batch_size, generator), epoch * n_batches):
                 optimiser.param_groups[0]["lr"] = learning_rate * (1 - done / steps)
                 said = functional.log_softmax(student(student.encoder.pieces([texts[i] for i in chosen])) / temperature, -1)
                 wanted = targets[chosen].to(said.device)

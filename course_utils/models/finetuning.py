@@ -2,25 +2,23 @@
 
 import json
 import math
-import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from importlib import metadata
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save as tensors_to_bytes
 from torch.nn import functional
 from tqdm.auto import tqdm
 
 from course_utils.data import Example, load
 from course_utils.errors import ModelError
-from course_utils.models.checkpoints import FOLDER, hash_of, write_atomically
+from course_utils.models.checkpoints import FOLDER
 from course_utils.models.finetuned import EncoderClassifier, load_finetuned, logits_of, save_finetuned
-from course_utils.models.recipes import checkpoint_name
+from course_utils.models.recipes import checkpoint_name, training_card
+from course_utils.models.resuming import resume, suspend
+from course_utils.models.training import check_examples, check_ranges, fingerprint
 from course_utils.models.transformer import load_encoder
 
 
@@ -56,9 +54,7 @@ class FinetuningConfig:
             "clip": self.clip > 0,
             "seed": self.seed >= 0,
         }
-        wrong = ", ".join(f"{name}={getattr(self, name)!r}" for name, fits in ranges.items() if not fits)
-        if wrong:
-            raise ModelError(f"{wrong} cannot be; see the ranges in help(FinetuningConfig)")
+        check_ranges(self, ranges)
 
 
 @dataclass(frozen=True)
@@ -96,32 +92,37 @@ def fine_tune(
     Raises:
         ModelError: no text, a label the model does not have, or a resume file that is damaged or of another run.
     """
-    _check_examples(classifier, train, dev)
+    check_examples(train, dev, classifier.head.out_features)
     resume_file = None if resume_file is None else Path(resume_file)
     weights = classifier.trained()
     classifier.requires_grad_(False)
     for weight in weights.values():
         weight.requires_grad_(True)
     optimiser = torch.optim.AdamW(_groups(weights, config.weight_decay), lr=config.learning_rate)
-    run = {"config": json.dumps(asdict(config)), "texts": _fingerprint(train, dev)}
+    run = {"config": json.dumps(asdict(config)), "texts": fingerprint(train, dev)}
     step, losses, history, interrupted = 0, [], [], False
     if resume_file is not None and resume_file.is_file():
-        step, losses, history = _resume(resume_file, weights, optimiser, run)
+        parts, note = resume(resume_file, weights, optimiser, run)
+        with torch.no_grad():
+            for name, weight in weights.items():
+                weight.copy_(parts["model"][name])
+        step, losses, history = json.loads(note["progress"])
     per_epoch = math.ceil(len(train) / config.batch_size)
     bar = tqdm(total=config.epochs * per_epoch, initial=step, desc="fine-tuning", unit="step", leave=False)
     try:
-        while step < config.epochs * per_epoch:
-            epoch, position = divmod(step, per_epoch)
-            batch = _groups_by_length(train, config, epoch)[position]
-            optimiser.param_groups[0]["lr"] = optimiser.param_groups[1]["lr"] = _learning_rate(config, step, per_epoch)
-            losses.append(_train_step(classifier, [train[number] for number in batch], optimiser, config, step))
-            step += 1
-            bar.update()
-            if position + 1 == per_epoch:
-                history.append({"epoch": epoch + 1, "train_loss": float(np.mean(losses))} | _prefixed(evaluate(classifier, dev)))
-                losses = []
-            if resume_file is not None and (not losses or step % save_every == 0):
-                _suspend(resume_file, weights, optimiser, run | {"progress": json.dumps([step, losses, history])})
+        for epoch in range(step // per_epoch, config.epochs):
+            for batch in _groups_by_length(train, config, epoch)[step % per_epoch :]:
+                optimiser.param_groups[0]["lr"] = optimiser.param_groups[1]["lr"] = _learning_rate(config, step, per_epoch)
+                losses.append(_train_step(classifier, [train[number] for number in batch], optimiser, config, step))
+                step += 1
+                bar.update()
+                if step % per_epoch == 0:
+                    row = {"epoch": epoch + 1, "train_loss": float(np.mean(losses))}
+                    history.append(row | {f"dev_{key}": value for key, value in evaluate(classifier, dev).items()})
+                    losses = []
+                if resume_file is not None and (not losses or step % save_every == 0):
+                    note = run | {"progress": json.dumps([step, losses, history])}
+                    suspend(resume_file, {"model": weights}, optimiser, note)
     except KeyboardInterrupt:
         interrupted = True
         print(f"interrupted after {step} of {config.epochs * per_epoch} steps")
@@ -165,13 +166,7 @@ def train_finetuned(name: str, *, seed: int = 0, device: str = "cpu", folder: Pa
     )
     if history.attrs["interrupted"]:
         return history
-    card = {
-        "command": f"python -m course_utils train {name}" + (f" --seed {seed}" if seed else ""),
-        "data": {"name": dataset.name, "classes": dataset.classes}
-        | {s: len(getattr(dataset, s)) for s in ("train", "dev", "test")},
-        "training": asdict(training),
-        "versions": {"python": platform.python_version()} | {p: metadata.version(p) for p in ("torch", "transformers", "numpy")},
-    }
+    card = training_card(name, seed, dataset, training)
     save_finetuned(path, classifier, recipe.base, card, rank=recipe.rank)
     saved, metrics = load_finetuned(path, device=device), {}
     for split in ("dev", "test"):
@@ -196,13 +191,24 @@ def _train_step(classifier, examples, optimiser, config, step) -> float:
     return loss.item()
 
 
-def _groups_by_length(train: Sequence[Example], config: FinetuningConfig, epoch: int) -> list[np.ndarray]:
-    """The numbers of the texts of each batch of an epoch: of nearly equal length, mixed anew, in random order."""
-    generator = np.random.default_rng([config.seed, epoch])
-    lengths = np.array([len(example.tokens) for example in train])
-    order = np.argsort(lengths * (1 + 0.3 * generator.random(len(train))), kind="stable")
-    batches = np.array_split(order, math.ceil(len(order) / config.batch_size))
+def batches_by_length(lengths: Sequence[int], batch_size: int, generator: np.random.Generator) -> list[np.ndarray]:
+    """The numbers of the texts of each batch: of nearly equal length, mixed anew at each call, in random order.
+
+    Args:
+        lengths: of the texts, in any unit.
+        batch_size: most texts in a batch.
+    """
+    lengths = np.asarray(lengths)
+    order = np.argsort(lengths * (1 + 0.3 * generator.random(len(lengths))), kind="stable")
+    batches = np.array_split(order, math.ceil(len(order) / batch_size))
     return [batches[number] for number in generator.permutation(len(batches))]
+
+
+def _groups_by_length(train: Sequence[Example], config: FinetuningConfig, epoch: int) -> list[np.ndarray]:
+    """The batches of an epoch."""
+    return batches_by_length(
+        [len(example.tokens) for example in train], config.batch_size, np.random.default_rng([config.seed, epoch])
+    )
 
 
 def _learning_rate(config: FinetuningConfig, step: int, per_epoch: int) -> float:
@@ -216,52 +222,3 @@ def _groups(weights, decay: float) -> list[dict]:
     matrices = [weight for weight in weights.values() if weight.dim() > 1]
     vectors = [weight for weight in weights.values() if weight.dim() == 1]
     return [{"params": matrices, "weight_decay": decay}, {"params": vectors, "weight_decay": 0.0}]
-
-
-def _prefixed(scores: dict[str, float]) -> dict[str, float]:
-    return {f"dev_{key}": value for key, value in scores.items()}
-
-
-def _suspend(path: Path, weights, optimiser, note: dict[str, str]) -> None:
-    tensors = {f"model.{name}": weight.detach() for name, weight in weights.items()}
-    for number, entry in optimiser.state_dict()["state"].items():
-        tensors |= {f"optimiser.{number}.{key}": tensor for key, tensor in entry.items()}
-    tensors = {name: tensor.contiguous().cpu() for name, tensor in tensors.items()}
-    write_atomically(path, tensors_to_bytes(tensors, metadata=note))
-
-
-def _resume(path: Path, weights, optimiser, run) -> tuple[int, list[float], list[dict]]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            note = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise ModelError(f"{path} is damaged ({error}); delete it to start again") from error
-    stored = {name.removeprefix("model."): tensor for name, tensor in tensors.items() if name.startswith("model.")}
-    same_shapes = {name: tensor.shape for name, tensor in stored.items()} == {name: w.shape for name, w in weights.items()}
-    if any(note.get(key) != value for key, value in run.items()) or not same_shapes:
-        raise ModelError(f"{path} belongs to another run ({note.get('config')}); delete it or give another resume_file")
-    with torch.no_grad():
-        for name, weight in weights.items():
-            weight.copy_(stored[name])
-    entries: dict[int, dict] = {}
-    for name, tensor in tensors.items():
-        if name.startswith("optimiser."):
-            _, number, key = name.split(".")
-            entries.setdefault(int(number), {})[key] = tensor
-    optimiser.load_state_dict(optimiser.state_dict() | {"state": entries})
-    return tuple(json.loads(note["progress"]))
-
-
-def _fingerprint(*splits: Sequence[Example]) -> str:
-    return hash_of(json.dumps([[(example.text, example.label) for example in split] for split in splits]).encode())
-
-
-def _check_examples(classifier: EncoderClassifier, train: Sequence[Example], dev: Sequence[Example]) -> None:
-    n_classes = classifier.head.out_features
-    for name, examples in (("training", train), ("development", dev)):
-        if not examples:
-            raise ModelError(f"there is no {name} text")
-        for example in examples:
-            if example.label not in range(n_classes):
-                raise ModelError(f"a {name} text has label {example.label!r}; this model has classes 0..{n_classes - 1}")

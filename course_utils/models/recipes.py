@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import torch
 
-from course_utils.data import Vocabulary, load, make_batches
+from course_utils.data import Dataset, Vocabulary, load, make_batches
 from course_utils.errors import ModelError
 from course_utils.models.checkpoints import FOLDER, load_checkpoint, save_checkpoint
 from course_utils.models.classifier import AttentionClassifier, ClassifierConfig
@@ -70,6 +70,17 @@ def checkpoint_name(name: str, seed: int = 0) -> str:
     return f"{name}-seed{seed}" if seed else name
 
 
+def training_card(name: str, seed: int, dataset: Dataset, training: object) -> dict:
+    """What the card of every checkpoint says of its making: command, data, training (a dataclass), versions."""
+    return {
+        "command": f"python -m course_utils train {name}" + (f" --seed {seed}" if seed else ""),
+        "data": {"name": dataset.name, "classes": dataset.classes}
+        | {split: len(getattr(dataset, split)) for split in ("train", "dev", "test")},
+        "training": asdict(training),
+        "versions": {"python": platform.python_version()} | {p: metadata.version(p) for p in ("torch", "transformers", "numpy")},
+    }
+
+
 def train_checkpoint(name: str, *, seed: int = 0, device: str = "cpu", folder: Path = FOLDER) -> pd.DataFrame:
     """Train a recipe and write its checkpoint; an interrupted call goes on where it stopped when made again.
 
@@ -92,14 +103,7 @@ def train_checkpoint(name: str, *, seed: int = 0, device: str = "cpu", folder: P
     history = fit(model, dataset.train, dataset.dev, vocabulary, training, resume_file=resume_file)
     if history.attrs["interrupted"]:
         return history
-    card = {
-        "command": f"python -m course_utils train {name}" + (f" --seed {seed}" if seed else ""),
-        "data": {"name": dataset.name, "classes": dataset.classes}
-        | {s: len(getattr(dataset, s)) for s in ("train", "dev", "test")},
-        "training": asdict(training),
-        "min_documents": recipe.min_documents,
-        "versions": {"python": platform.python_version()} | {p: metadata.version(p) for p in ("torch", "transformers", "numpy")},
-    }
+    card = training_card(name, seed, dataset, training) | {"min_documents": recipe.min_documents}
     save_checkpoint(path, model, vocabulary, card)
     saved, _ = load_checkpoint(path, device=device)
     metrics = {}

@@ -3,21 +3,26 @@
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pandas as pd
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save as tensors_to_bytes
 from torch.nn import functional
 from tqdm.auto import tqdm
 
 from course_utils.data import Batch, Example, Vocabulary, make_batches
 from course_utils.errors import ModelError
-from course_utils.models.checkpoints import write_atomically
 from course_utils.models.classifier import AttentionClassifier
+from course_utils.models.resuming import resume, suspend
+
+
+def check_ranges(config: object, fits: Mapping[str, bool]) -> None:
+    """Refuse a configuration whose named values do not all fit their ranges."""
+    wrong = ", ".join(f"{name}={getattr(config, name)!r}" for name, fit in fits.items() if not fit)
+    if wrong:
+        raise ModelError(f"{wrong} cannot be; see the ranges in help({type(config).__name__})")
 
 
 @dataclass(frozen=True)
@@ -52,9 +57,7 @@ class TrainingConfig:
             "word_dropout": 0 <= self.word_dropout < 1,
             "seed": self.seed >= 0,
         }
-        wrong = ", ".join(f"{name}={getattr(self, name)!r}" for name, fits in ranges.items() if not fits)
-        if wrong:
-            raise ModelError(f"{wrong} cannot be; see the ranges in help(TrainingConfig)")
+        check_ranges(self, ranges)
 
 
 def fit(
@@ -80,14 +83,16 @@ def fit(
         ModelError: no training or development text, a text without label or with a label the model does not have, or a
             resume file that is damaged or of another run (configuration, texts or shapes).
     """
-    _check_examples(model, train, dev)
+    check_examples(train, dev, model.config.n_classes)
     resume_file = None if resume_file is None else Path(resume_file)
     optimiser = _optimiser(model, config)
     best = _trained_state(model)
     history, interrupted = [], False
-    run = {"config": json.dumps(asdict(config)), "texts": _fingerprint(train, dev)}
+    run = {"config": json.dumps(asdict(config)), "texts": fingerprint(train, dev)}
     if resume_file is not None and resume_file.is_file():
-        history, best = _resume(resume_file, model, optimiser, run)
+        parts, note = resume(resume_file, best, optimiser, run)
+        model.load_state_dict(parts["model"], strict=False)
+        history, best = json.loads(note["history"]), parts["best"]
     dev_batches = [batch.to(model.device) for batch in make_batches(dev, vocabulary)]
     try:
         for epoch in range(len(history), config.epochs):
@@ -103,7 +108,8 @@ def fit(
                 best = _trained_state(model)
             history.append(row)
             if resume_file is not None:
-                _suspend(resume_file, model, optimiser, run, history, best)
+                parts = {"model": _trained_state(model), "best": best}
+                suspend(resume_file, parts, optimiser, run | {"history": json.dumps(history)})
     except KeyboardInterrupt:
         interrupted = True
         print(f"interrupted after {len(history)} complete epochs; the best of them is kept")
@@ -169,52 +175,19 @@ def _out_of_patience(history: list[dict], patience: int) -> bool:
     return len(scores) > patience and max(scores[-patience:]) <= max(scores[:-patience])
 
 
-def _suspend(path, model, optimiser, run, history, best) -> None:
-    state = optimiser.state_dict()["state"]
-    tensors = {f"model.{name}": tensor for name, tensor in _trained_state(model).items()}
-    tensors |= {f"best.{name}": tensor for name, tensor in best.items()}
-    tensors |= {f"optimiser.{number}.{key}": tensor for number, entry in state.items() for key, tensor in entry.items()}
-    tensors = {name: tensor.contiguous().cpu() for name, tensor in tensors.items()}
-    write_atomically(path, tensors_to_bytes(tensors, metadata=run | {"history": json.dumps(history)}))
-
-
-def _resume(path, model, optimiser, run) -> tuple[list[dict], dict[str, torch.Tensor]]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            note = file.metadata() or {}
-            tensors = {name: file.get_tensor(name).to(model.device) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise ModelError(f"{path} is damaged ({error}); delete it to start again") from error
-    parts = {"model": {}, "best": {}, "optimiser": {}}
-    for name, tensor in tensors.items():
-        part, key = name.split(".", 1)
-        parts[part][key] = tensor
-    same_shapes = {k: v.shape for k, v in parts["model"].items()} == {k: v.shape for k, v in _trained_state(model).items()}
-    if any(note.get(key) != value for key, value in run.items()) or not same_shapes:
-        raise ModelError(f"{path} belongs to another run ({note.get('config')}); delete it or give another resume_file")
-    model.load_state_dict(parts["model"], strict=False)
-    entries = {}
-    for name, tensor in parts["optimiser"].items():
-        number, key = name.split(".")
-        entries.setdefault(int(number), {})[key] = tensor.cpu() if key == "step" else tensor
-    optimiser.load_state_dict(optimiser.state_dict() | {"state": entries})
-    return json.loads(note["history"]), parts["best"]
-
-
-def _fingerprint(*splits: Sequence[Example]) -> str:
+def fingerprint(*splits: Sequence[Example]) -> str:
     """Changes with any text, label or order of the data, so that a run is not continued on other data."""
     digest = hashlib.sha256()
     for split in splits:
-        digest.update(json.dumps([(*example.content, example.label) for example in split]).encode())
+        digest.update(json.dumps([(example.text, *example.content, example.label) for example in split]).encode())
     return digest.hexdigest()
 
 
-def _check_examples(model: AttentionClassifier, train: Sequence[Example], dev: Sequence[Example]) -> None:
+def check_examples(train: Sequence[Example], dev: Sequence[Example], n_classes: int) -> None:
+    """Refuse a run without texts, or with a label that the model does not have."""
     for name, examples in (("training", train), ("development", dev)):
         if not examples:
             raise ModelError(f"there is no {name} text")
         for example in examples:
-            if example.label not in range(model.config.n_classes):
-                raise ModelError(
-                    f"a {name} text has label {example.label!r}; this model has classes 0..{model.config.n_classes - 1}"
-                )
+            if example.label not in range(n_classes):
+                raise ModelError(f"a {name} text has label {example.label!r}; this model has classes 0..{n_classes - 1}")
