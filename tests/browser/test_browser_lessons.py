@@ -3,12 +3,12 @@
 One lesson is run from top to bottom. Of the others, only what the widget needs is run, so that a row costs seconds.
 """
 
-import ast
-import symtable
 from pathlib import Path
 
 import nbformat
 import pytest
+
+from tests.slicing import statements_needed
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 WIDGETS = {
@@ -32,33 +32,6 @@ ANSWERED = """async ([selector, before]) => {
         if (now && now !== before && (await shown()) === now) return now;
     }
 }"""
-
-
-def what_it_needs(cells: list[str], last: str) -> str:
-    """The statements before the cell `last` that define a name it uses, or a name that those use, and `last` itself.
-
-    Calls that change an object in place, such as training, are left out.
-    """
-    before = [ast.unparse(statement) for cell in cells[: cells.index(last)] for statement in ast.parse(cell).body]
-    kept = [last]
-    _, needed = names(last)
-    for statement in reversed(before):
-        defined, used = names(statement)
-        if defined & needed:
-            kept.insert(0, statement)
-            needed = needed - defined | used
-    return "\n".join(kept)
-
-
-def names(code: str) -> tuple[set[str], set[str]]:
-    """The global names that code defines, and those that it uses."""
-    top = symtable.symtable(code, "cell", "exec")
-    tables = [top]
-    for table in tables:
-        tables += table.get_children()
-    defined = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
-    used = {s.get_name() for t in tables for s in t.get_symbols() if s.is_referenced() and (t is top or s.is_global())}
-    return defined, used
 
 
 def the_cell_with_the_widget(number: str) -> tuple[list[str], str]:
@@ -101,7 +74,7 @@ def test_every_control_of_a_lessons_widget_answers_to_keyboard_and_mouse(lab, nu
     page, trouble = lab.page, []
     page.on("pageerror", lambda error: trouble.append(str(error)))
     page.on("console", lambda message: trouble.append(message.text) if message.type == "error" else None)
-    lab.open(what_it_needs(*the_cell_with_the_widget(number)), name=f"widget_{number}")
+    lab.open(statements_needed(*the_cell_with_the_widget(number)), name=f"widget_{number}")
 
     def answered(before: str) -> str:
         """The output once the kernel has worked off all it was sent: it takes the empty request in `ANSWERED` after the rest."""
