@@ -45,7 +45,7 @@ def test_other_columns_and_another_reference():
     ("table", "message"),
     [
         (TABLE[:0], "no row"),
-        (TABLE.drop(columns="low"), "'low'"),
+        (TABLE.drop(columns="low"), "no column low"),
         (pd.concat([TABLE, TABLE]), "twice"),
         (pd.concat([TABLE.assign(series=str(n)) for n in range(9)]).drop_duplicates(["condition", "series"]), "8 fit"),
     ],

@@ -1,9 +1,13 @@
-"""The colours of weights, the same in every figure: white is none, then yellow to dark blue (cividis, readable without colour)."""
+"""The colours of weights and the marks of lines, the same in every figure, readable without colour.
+
+For a weight white is none, then yellow to dark blue (cividis).
+"""
 
 import numpy as np
 import seaborn as sns
 from matplotlib.colors import LinearSegmentedColormap, to_hex
 
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")  # of the lines and points of one figure, at most 8 kinds
 _STEPS = 64
 _WHITE_UNTIL = 0.15
 

@@ -9,10 +9,11 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from course_utils.errors import ShowError
+from course_utils.show.colours import MARKERS
 from course_utils.show.display import theme
+from course_utils.show.tables import require
 
 _HATCHES = ("", "///", "...", "xx", "\\\\\\", "++")
-_MARKERS = ("o", "s", "^", "D")
 
 
 @theme()
@@ -27,7 +28,7 @@ def taus(frame: pd.DataFrame, classes: Sequence[str], *, title: str | None = Non
     Raises:
         ShowError: a column is missing, or no tau is defined.
     """
-    _require(frame, ("comparison", "tau", "predicted_class"))
+    require(frame, ("comparison", "tau", "predicted_class"))
     defined = frame[frame["tau"].notna()]
     if defined.empty:
         raise ShowError("no tau is defined, so there is nothing to draw")
@@ -62,11 +63,11 @@ def agreement(table: pd.DataFrame, *, title: str) -> Figure:
     Raises:
         ShowError: a column is missing, or there is no row.
     """
-    _require(table, ("model", "comparison", "mean", "low", "high"))
+    require(table, ("model", "comparison", "mean", "low", "high"))
     models, names = list(table["model"].unique()), list(table["comparison"].unique())
     fig, axes = plt.subplots(figsize=(9, 1.2 + 0.55 * len(models)))
     shifts = np.linspace(0.2, -0.2, len(names)) if len(names) > 1 else [0.0]
-    for name, shift, marker, colour in zip(names, shifts, _MARKERS, sns.color_palette("colorblind"), strict=False):
+    for name, shift, marker, colour in zip(names, shifts, MARKERS, sns.color_palette("colorblind"), strict=False):
         rows = table[table["comparison"] == name]
         places = [len(models) - 1 - models.index(model) + shift for model in rows["model"]]
         reach = ((rows["high"] - rows["low"]) / 2).fillna(0)
@@ -76,10 +77,3 @@ def agreement(table: pd.DataFrame, *, title: str) -> Figure:
     axes.set(xlabel="mean of Kendall's tau (95 % interval)", xlim=(-0.1, 1), title=title)
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
     return fig
-
-
-def _require(frame: pd.DataFrame, columns: Sequence[str]) -> None:
-    missing = [name for name in columns if name not in frame]
-    if missing or frame.empty:
-        problem = f"has no column {missing[0]!r}" if missing else "has no row"
-        raise ShowError(f"the table {problem}; it has the columns {', '.join(map(str, frame.columns))}")

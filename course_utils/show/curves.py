@@ -6,9 +6,9 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from course_utils.errors import ShowError
+from course_utils.show.colours import MARKERS
 from course_utils.show.display import theme
-
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+from course_utils.show.tables import require
 
 
 @theme()
@@ -23,16 +23,13 @@ def curves(frame: pd.DataFrame, x: str, y: str, *, group: str, title: str, xlabe
     Raises:
         ShowError: a column is missing, the table is empty, or there are too many groups.
     """
-    missing = [column for column in (x, y, group) if column not in frame]
-    if missing or frame.empty:
-        problem = f"has no column {', '.join(missing)}" if missing else "has no rows"
-        raise ShowError(f"the table {problem}; it has the columns {', '.join(map(str, frame.columns))}")
+    require(frame, (x, y, group))
     groups = list(frame[group].unique())
-    if len(groups) > len(_MARKERS):
-        raise ShowError(f"{len(groups)} values of {group} are too many lines to tell apart; keep at most {len(_MARKERS)}")
+    if len(groups) > len(MARKERS):
+        raise ShowError(f"{len(groups)} values of {group} are too many lines to tell apart; keep at most {len(MARKERS)}")
     fig, axes = plt.subplots(figsize=(8, 4))
     lines = {"hue": group, "style": group, "hue_order": groups, "style_order": groups, "dashes": False}
-    look = {"palette": sns.color_palette("colorblind", len(groups)), "markers": list(_MARKERS[: len(groups)])}
+    look = {"palette": sns.color_palette("colorblind", len(groups)), "markers": list(MARKERS[: len(groups)])}
     sns.lineplot(frame, x=x, y=y, ax=axes, errorbar=("ci", 95), n_boot=500, seed=0, **lines, **look)
     if log:
         axes.set_xscale("log", base=2)

@@ -7,8 +7,8 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from course_utils.errors import ShowError
 from course_utils.show.display import theme
+from course_utils.show.tables import require
 
 _CEILING = 0.6931
 
@@ -23,7 +23,7 @@ def distances(frame: pd.DataFrame, *, title: str | None = None) -> Figure:
     Raises:
         ShowError: a column is missing, or there is no row.
     """
-    _require(frame, ("kind", "jsd"))
+    require(frame, ("kind", "jsd"))
     medians = frame.groupby("kind", sort=False)["jsd"].median()
     first, last = medians.index[0], medians.index[-1]
     fig, axes = plt.subplots(figsize=(9, 1.2 + 0.75 * len(medians)))
@@ -48,7 +48,7 @@ def trade_off(frame: pd.DataFrame, *, title: str, others: Sequence[tuple[str, fl
     Raises:
         ShowError: a column is missing, or there is no row.
     """
-    _require(frame, ("strength", "jsd", "change"))
+    require(frame, ("strength", "jsd", "change"))
     fig, axes = plt.subplots(figsize=(8, 4.5))
     blue, orange = (sns.color_palette("colorblind")[place] for place in (0, 1))
     means = frame.groupby("strength", sort=False)[["jsd", "change"]].mean()
@@ -64,10 +64,3 @@ def trade_off(frame: pd.DataFrame, *, title: str, others: Sequence[tuple[str, fl
     axes.set_ylabel("change of the prediction (total variation)")
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
     return fig
-
-
-def _require(frame: pd.DataFrame, columns: Sequence[str]) -> None:
-    missing = [name for name in columns if name not in frame]
-    if missing or frame.empty:
-        problem = f"has no column {missing[0]!r}" if missing else "has no row"
-        raise ShowError(f"the table {problem}; it has the columns {', '.join(map(str, frame.columns))}")

@@ -16,11 +16,10 @@ from matplotlib.figure import Figure
 from course_utils.analysis.development import Development
 from course_utils.errors import ShowError
 from course_utils.models import AttentionMaps
-from course_utils.show.colours import WEIGHTS
+from course_utils.show.colours import MARKERS, WEIGHTS
 from course_utils.show.display import figure_html, theme
 from course_utils.show.single import chosen, single_text
 
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _HEADS = 8
 
 
@@ -118,7 +117,7 @@ def knocked_out(table: pd.DataFrame, *, title: str) -> Figure:
     rows["name"] = rows["layer"].astype(str) + "-" + rows["head"].astype(str)
     parts = [part for part in ("everything", "key", "query", "value") if part in set(rows["part"])]
     fig, axes = plt.subplots(figsize=(8, 0.42 * rows["name"].nunique() + 1.4))
-    look = {"palette": sns.color_palette("colorblind", len(parts)), "markers": list(_MARKERS[: len(parts)])}
+    look = {"palette": sns.color_palette("colorblind", len(parts)), "markers": list(MARKERS[: len(parts)])}
     for number, part in enumerate(parts):
         one = rows[rows["part"] == part]
         places = one["name"].map({name: place for place, name in enumerate(rows["name"].unique())}) + 0.16 * (number - 1.5)
@@ -155,7 +154,7 @@ def windows(results: pd.DataFrame, *, title: str) -> Figure:
         for place, seed in enumerate(seeds):
             at, one = number * (len(seeds) + 1) + place, wide.loc[(curve, seed)]
             axes.plot([one["begin"], one["end"]], [at, at], color=colours[number], linewidth=4, alpha=0.6, solid_capstyle="butt")
-            axes.plot(one["middle"], at, _MARKERS[number % len(_MARKERS)], color=colours[number], markeredgecolor="black")
+            axes.plot(one["middle"], at, MARKERS[number % len(MARKERS)], color=colours[number], markeredgecolor="black")
     middles = [number * (len(seeds) + 1) + (len(seeds) - 1) / 2 for number in range(len(curves))]
     axes.set_yticks(middles, [f"{curve}\n({len(seeds)} seeds)" for curve in curves])
     axes.grid(axis="y", visible=False)
@@ -243,7 +242,7 @@ def _lines(axes: Axes, frame: pd.DataFrame, column: str, group: str, label: str,
     for number, name in enumerate(groups):
         rows = frame[frame[group] == name]
         axes.plot(
-            rows["step"], rows[column], marker=_MARKERS[number], markersize=4, markevery=3, color=colours[number], label=str(name)
+            rows["step"], rows[column], marker=MARKERS[number], markersize=4, markevery=3, color=colours[number], label=str(name)
         )
     axes.set_ylabel(label)
     axes.set_ylim(bottom=0)

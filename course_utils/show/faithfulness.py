@@ -12,6 +12,7 @@ from matplotlib.ticker import FuncFormatter
 
 from course_utils.errors import ShowError
 from course_utils.show.display import theme
+from course_utils.show.tables import require
 
 RANDOM = "random"
 _GREY = "#555555"
@@ -48,7 +49,7 @@ def curves(table: pd.DataFrame, *, title: str | None = None) -> Figure:
         ShowError: a column is missing, there is no row, or there are more than 7 methods beside random.
     """
     by = "share" if "share" in table else "amount"
-    _require(table, (by, "method", "measure", "mean", "low", "high"))
+    _check(table, (by, "method", "measure"))
     styles = _styles(table)
     shifts = dict(zip(styles, np.linspace(-0.2, 0.2, len(styles)), strict=True))
     places = {amount: place for place, amount in enumerate(sorted(table[by].unique()))}
@@ -85,7 +86,7 @@ def points(table: pd.DataFrame, *, label: str | None = None, title: str | None =
     Raises:
         ShowError: a column is missing, there is no row, or a method has several rows.
     """
-    _require(table, ("method", "measure", "mean", "low", "high", "n"))
+    _check(table, ("method", "measure", "n"))
     if table["method"].duplicated().any():
         name = table.loc[table["method"].duplicated(), "method"].iloc[0]
         raise ShowError(f"method {name} has several rows; choose one measure and one amount, or draw curves(table)")
@@ -109,7 +110,7 @@ def by_task(table: pd.DataFrame, *, title: str) -> Figure:
     Raises:
         ShowError: a column is missing, there is no row, a method has several rows in a task, or several measures are mixed.
     """
-    _require(table, ("task", "method", "measure", "mean", "low", "high", "n"))
+    _check(table, ("task", "method", "measure", "n"))
     if table["measure"].nunique() > 1:
         raise ShowError(f"the table mixes the measures {', '.join(table['measure'].unique())}; choose one")
     if table.duplicated(["task", "method"]).any():
@@ -182,11 +183,9 @@ def _name(method: str) -> str:
     return method.replace("_", " ").replace("attention gradient", "attention x gradient")
 
 
-def _require(table: pd.DataFrame, columns: tuple[str, ...]) -> None:
-    missing = [column for column in columns if column not in table]
-    if missing or table.empty:
-        problem = f"has no column {', '.join(missing)}" if missing else "has no rows"
-        raise ShowError(f"the table {problem}; it has the columns {', '.join(map(str, table.columns))}")
+def _check(table: pd.DataFrame, columns: tuple[str, ...]) -> None:
+    """A table with an interval: `columns` and mean, low, high, which are numbers."""
+    require(table, (*columns, "mean", "low", "high"))
     numbers = [column for column in ("mean", "low", "high") if not np.isfinite(table[column]).all()]
     if numbers:
         raise ShowError(f"column {numbers[0]} holds values that are not finite numbers; drop these rows first")

@@ -7,9 +7,9 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from course_utils.errors import ShowError
+from course_utils.show.colours import MARKERS
 from course_utils.show.display import theme
-
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+from course_utils.show.tables import require
 
 
 @theme()
@@ -35,20 +35,17 @@ def intervals(
     Raises:
         ShowError: a column is missing, there is no row, a condition stands twice in a series, or there are too many series.
     """
-    missing = [name for name in (rows, series, value, "low", "high") if name not in table]
-    if missing or table.empty:
-        problem = f"has no column {missing[0]!r}" if missing else "has no row"
-        raise ShowError(f"the table {problem}; it has the columns {', '.join(map(str, table.columns))}")
+    require(table, (rows, series, value, "low", "high"))
     if table.duplicated([rows, series]).any():
         twice = table[table.duplicated([rows, series])].iloc[0]
         raise ShowError(f"{twice[rows]!r} stands twice in {twice[series]!r}; give one row a condition and series")
     names, conditions = list(dict.fromkeys(table[series])), list(dict.fromkeys(table[rows]))
-    if len(names) > len(_MARKERS):
-        raise ShowError(f"{len(names)} series, but {len(_MARKERS)} fit; leave some out")
+    if len(names) > len(MARKERS):
+        raise ShowError(f"{len(names)} series, but {len(MARKERS)} fit; leave some out")
     fig, axes = plt.subplots(figsize=(8.5, 1.2 + 0.42 * len(conditions)))
     axes.axvline(reference, color="black", linestyle="--", linewidth=1, label=reference_label)
     shifts = (np.arange(len(names)) - (len(names) - 1) / 2) * min(0.22, 0.7 / len(names))
-    for name, marker, colour, shift in zip(names, _MARKERS, sns.color_palette("colorblind"), shifts, strict=False):
+    for name, marker, colour, shift in zip(names, MARKERS, sns.color_palette("colorblind"), shifts, strict=False):
         some = table[table[series] == name]
         places = [conditions.index(condition) + shift for condition in some[rows]]
         reach = np.nan_to_num(np.abs(some[["low", "high"]].to_numpy(float).T - some[value].to_numpy(float)))

@@ -13,11 +13,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from course_utils.errors import ShowError
-from course_utils.show.colours import WEIGHTS
+from course_utils.show.colours import MARKERS, WEIGHTS
 from course_utils.show.display import theme
 from course_utils.show.heatmap import text_colour
+from course_utils.show.tables import require
 
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _CLASSES = {"first": "first token ([CLS])", "separator": "separator ([SEP])", "punctuation": "punctuation", "word": "word"}
 _PANELS = {
     "attention": "attention weight",
@@ -71,14 +71,14 @@ def by_layer(table: pd.DataFrame, scores: Sequence[str] | None = None, *, title:
     Raises:
         ShowError: a column or a measure is missing, or there are too many.
     """
-    _require(table, ("layer", "score", "mean", "low", "high"))
+    require(table, ("layer", "score", "mean", "low", "high"))
     scores = list(table["score"].unique()) if scores is None else list(scores)
     missing = [score for score in scores if score not in set(table["score"])]
-    if missing or not 1 <= len(scores) <= len(_MARKERS):
-        problem = f"the table has no measure {missing[0]!r}" if missing else f"{len(scores)} measures, but 1 to {len(_MARKERS)} fit"
+    if missing or not 1 <= len(scores) <= len(MARKERS):
+        problem = f"the table has no measure {missing[0]!r}" if missing else f"{len(scores)} measures, but 1 to {len(MARKERS)} fit"
         raise ShowError(f"{problem}; choose from {', '.join(table['score'].unique())}")
     fig, axes = plt.subplots(figsize=(8, 4))
-    for score, colour, marker in zip(scores, sns.color_palette("colorblind"), _MARKERS, strict=False):
+    for score, colour, marker in zip(scores, sns.color_palette("colorblind"), MARKERS, strict=False):
         rows = table[table["score"] == score].sort_values("layer")
         axes.plot(rows["layer"], rows["mean"], color=colour, marker=marker, label=score.replace("_", " "))
         axes.fill_between(rows["layer"], rows["low"], rows["high"], color=colour, alpha=0.25, linewidth=0)
@@ -100,7 +100,7 @@ def lines_by_layer(frame: pd.DataFrame, column: str, *, group: str | None = None
     Raises:
         ShowError: a column is missing, or there are too many groups.
     """
-    _require(frame, ("layer", column, *([group] if group else [])))
+    require(frame, ("layer", column, *([group] if group else [])))
     fig, axes = plt.subplots(figsize=(8, 4))
     _lines(axes, frame, column, group)
     axes.set(xlabel="layer", ylabel=label or column.replace("_", " "), title=title)
@@ -121,7 +121,7 @@ def weight_and_contribution(frame: pd.DataFrame, *, title: str) -> Figure:
     Raises:
         ShowError: a column is missing.
     """
-    _require(frame, ("layer", "token_class", *_PANELS))
+    require(frame, ("layer", "token_class", *_PANELS))
     frame = frame.assign(looked_at=frame["token_class"].map(_CLASSES))
     present = [name for name in _CLASSES.values() if (frame["looked_at"] == name).any()]
     fig, panels = plt.subplots(1, 3, figsize=(11, 3.6))
@@ -147,14 +147,14 @@ def place_or_words(frame: pd.DataFrame, *, named: int = 6, title: str) -> Figure
     Raises:
         ShowError: a column is missing, or there are too many layers.
     """
-    _require(frame, ("layer", "head", "same_place", "same_words"))
+    require(frame, ("layer", "head", "same_place", "same_words"))
     heads = frame.groupby(["layer", "head"], as_index=False)[["same_place", "same_words"]].mean()
     count = heads["layer"].nunique()
-    if count > len(_MARKERS):
-        raise ShowError(f"{count} layers are too many marks to tell apart; keep at most {len(_MARKERS)} of the table's layers")
+    if count > len(MARKERS):
+        raise ShowError(f"{count} layers are too many marks to tell apart; keep at most {len(MARKERS)} of the table's layers")
     fig, axes = plt.subplots(figsize=(6.6, 5))
     axes.axline((0, 0), slope=1, color="#777777", linestyle="--", linewidth=1, zorder=0)
-    marks = {"palette": sns.color_palette("cividis_r", count), "markers": list(_MARKERS[:count]), "edgecolor": "black", "s": 60}
+    marks = {"palette": sns.color_palette("cividis_r", count), "markers": list(MARKERS[:count]), "edgecolor": "black", "s": 60}
     sns.scatterplot(heads, x="same_place", y="same_words", hue="layer", style="layer", legend="full", ax=axes, **marks)
     lean = (heads["same_words"] - heads["same_place"]).nsmallest(named).index
     for head in heads.loc[lean].itertuples():
@@ -181,21 +181,21 @@ def place_or_words(frame: pd.DataFrame, *, named: int = 6, title: str) -> Figure
 
 def _lines(axes: Axes, frame: pd.DataFrame, column: str, group: str | None, order: Sequence[str] | None = None) -> None:
     groups = 1 if group is None else frame[group].nunique()
-    if groups > len(_MARKERS):
-        raise ShowError(f"{groups} values of {group} are too many lines to tell apart; choose at most {len(_MARKERS)}")
+    if groups > len(MARKERS):
+        raise ShowError(f"{groups} values of {group} are too many lines to tell apart; choose at most {len(MARKERS)}")
     shared = {"x": "layer", "y": column, "errorbar": ("ci", 95), "n_boot": 500, "seed": 0, "ax": axes}
     if group is None:
         sns.lineplot(frame, marker="o", color=sns.color_palette("colorblind")[0], **shared)
     else:
         order = list(frame[group].unique()) if order is None else order
-        style = {"palette": sns.color_palette("colorblind", groups), "markers": list(_MARKERS[:groups]), "dashes": False}
+        style = {"palette": sns.color_palette("colorblind", groups), "markers": list(MARKERS[:groups]), "dashes": False}
         sns.lineplot(frame, hue=group, style=group, hue_order=order, style_order=order, **style, **shared)
     axes.set_xticks(sorted(frame["layer"].unique()))
 
 
 def _grid(table: pd.DataFrame, column: str) -> pd.DataFrame:
     """(L, N) of one number a head."""
-    _require(table, ("layer", "head", column))
+    require(table, ("layer", "head", column))
     twice = table[table.duplicated(["layer", "head"])]
     if not twice.empty:
         name = f"{twice['layer'].iloc[0]}-{twice['head'].iloc[0]}"
@@ -203,10 +203,3 @@ def _grid(table: pd.DataFrame, column: str) -> pd.DataFrame:
     if not np.isfinite(table[column].astype(float)).any():
         raise ShowError(f"column {column} holds no finite number")
     return table.pivot(index="layer", columns="head", values=column)
-
-
-def _require(table: pd.DataFrame, columns: Sequence[str]) -> None:
-    missing = [column for column in columns if column not in table]
-    if missing or table.empty:
-        problem = f"has no column {', '.join(missing)}" if missing else "has no rows"
-        raise ShowError(f"the table {problem}; it has the columns {', '.join(map(str, table.columns))}")

@@ -19,6 +19,7 @@ from course_utils.models.finetuned import EncoderClassifier
 from course_utils.models.moving import Head, HeadWeights, exchanged, read_head, use_heads
 from course_utils.show.colours import WEIGHTS
 from course_utils.show.display import figure_html, theme
+from course_utils.show.tables import require
 
 _LONGEST = 40
 
@@ -89,9 +90,7 @@ def changes(frame: pd.DataFrame, *, title: str, group: str = "way") -> Figure:
     Raises:
         ShowError: a column is missing, or there are no rows.
     """
-    missing = [name for name in (group, "change") if name not in frame]
-    if missing or frame.empty:
-        raise ShowError(f"the table has {'no column ' + missing[0] if missing else 'no rows'}; it has {list(frame.columns)}")
+    require(frame, (group, "change"))
     names = list(frame[group].unique())
     fig, axes = plt.subplots(figsize=(8, 0.7 * len(names) + 1.3))
     look = {"hue": group, "hue_order": names, "palette": "colorblind", "legend": False, "order": names}

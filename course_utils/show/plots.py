@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from course_utils.errors import ShowError
 from course_utils.show.display import theme
+from course_utils.show.tables import require
 
 LN2 = float(np.log(2))
 _EDGES = (0, 0.25, 0.5, 0.75, 1)
@@ -105,8 +106,7 @@ def permutation_by_task(frame: pd.DataFrame, *, title: str | None = None) -> Fig
     Raises:
         ShowError: the table is empty, lacks a column or holds a value that is not a number.
     """
-    if "task" not in frame:
-        raise ShowError(f"the table has no column task; it has {', '.join(map(str, frame.columns))}")
+    require(frame, ("task",))
     frame = _checked(frame.assign(predicted_class=0), ("median_change",), ("all",))
     medians = frame.groupby("task", sort=False)["median_change"].median()
     least, most = medians.idxmin(), medians.idxmax()
@@ -122,11 +122,7 @@ def permutation_by_task(frame: pd.DataFrame, *, title: str | None = None) -> Fig
 
 def _checked(frame: pd.DataFrame, numbers: Sequence[str], classes: Sequence[str] | None) -> pd.DataFrame:
     """The rows with `class` (a name, an ordered category) and, where there is a `max_attention`, its `bin`."""
-    missing = [column for column in (*numbers, "predicted_class") if column not in frame]
-    if missing:
-        raise ShowError(f"the table has no column {', '.join(missing)}; it has {', '.join(map(str, frame.columns))}")
-    if frame.empty:
-        raise ShowError("the table has no rows, so there is nothing to draw")
+    require(frame, (*numbers, "predicted_class"))
     for column in numbers:
         if not np.isfinite(frame[column]).all():
             raise ShowError(f"column {column} holds {int((~np.isfinite(frame[column])).sum())} values that are not finite numbers")

@@ -19,6 +19,7 @@ from course_utils.errors import ShowError
 from course_utils.show.colours import WEIGHTS
 from course_utils.show.display import theme
 from course_utils.show.heatmap import text_colour
+from course_utils.show.tables import require
 
 MOST_LABELS = 12
 
@@ -31,7 +32,7 @@ def confusion_table(frame: pd.DataFrame, n_labels: int = MOST_LABELS) -> pd.Data
     Raises:
         ShowError: a column is missing, or there is no row.
     """
-    _require(frame, ("label", "predicted"))
+    require(frame, ("label", "predicted"))
     names = list(frame["label"].value_counts().index[:n_labels])
     rows = frame[frame["label"].isin(names)]
     taken = rows["predicted"].where(rows["predicted"].isin(names), "other")
@@ -113,7 +114,7 @@ def removal(table: pd.DataFrame, *, title: str, label: str) -> Figure:
     Raises:
         ShowError: a column is missing, or there is no row.
     """
-    _require(table, ("removed", "mean", "low", "high"))
+    require(table, ("removed", "mean", "low", "high"))
     places = np.arange(len(table))[::-1]
     fig, axes = plt.subplots(figsize=(8, 1.2 + 0.5 * len(table)))
     reach = [table["mean"] - table["low"], table["high"] - table["mean"]]
@@ -133,7 +134,7 @@ class ProbeExplorer:
     """
 
     def __init__(self, frame: pd.DataFrame, controls: Mapping[str, str]):
-        _require(frame, ("task", "layer", "sentence", "label", "predicted", "correct"))
+        require(frame, ("task", "layer", "sentence", "label", "predicted", "correct"))
         missing = [name for pair in controls.items() for name in pair if not (frame["task"] == name).any()]
         if missing or not controls:
             raise ShowError(f"the table has no task {missing[0]!r}" if missing else "there is no task to explore")
@@ -193,10 +194,3 @@ def _confusion_html(table: pd.DataFrame) -> str:
     caption = "<caption style='text-align:left'>Rows: silver label. Columns: what the probe says. Shares of a row.</caption>"
     style = "border-collapse:collapse;background:#fff;color:#000;font-size:12px"
     return f"<table style='{style}'>{caption}<tr><td></td>{heads}</tr>{''.join(rows)}</table>"
-
-
-def _require(frame: pd.DataFrame, columns: Sequence[str]) -> None:
-    missing = [column for column in columns if column not in frame]
-    if missing or frame.empty:
-        problem = f"has no column {', '.join(missing)}" if missing else "has no rows"
-        raise ShowError(f"the table {problem}; it has the columns {', '.join(map(str, frame.columns))}")

@@ -8,9 +8,9 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from course_utils.errors import ShowError
+from course_utils.show.colours import MARKERS
 from course_utils.show.display import theme
-
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+from course_utils.show.tables import require
 
 
 @theme()
@@ -28,12 +28,12 @@ def pruning_curves(
     Raises:
         ShowError: a column is missing, the table is empty, or there are too many plans.
     """
-    _require(table, ("plan", "removed", "accuracy", "lowest", "highest"))
+    require(table, ("plan", "removed", "accuracy", "lowest", "highest"))
     plans = list(table["plan"].unique())
-    if len(plans) > len(_MARKERS):
-        raise ShowError(f"{len(plans)} plans are too many lines to tell apart; keep at most {len(_MARKERS)}")
+    if len(plans) > len(MARKERS):
+        raise ShowError(f"{len(plans)} plans are too many lines to tell apart; keep at most {len(MARKERS)}")
     fig, axes = plt.subplots(figsize=(8.5, 4.3))
-    for plan, marker, colour in zip(plans, _MARKERS, sns.color_palette("colorblind"), strict=False):
+    for plan, marker, colour in zip(plans, MARKERS, sns.color_palette("colorblind"), strict=False):
         part = table[table["plan"] == plan].sort_values("removed")
         axes.plot(part["removed"], part["accuracy"], marker=marker, color=colour, label=(names or {}).get(plan, plan))
         axes.fill_between(part["removed"], part["lowest"], part["highest"], color=colour, alpha=0.15, linewidth=0)
@@ -63,8 +63,8 @@ def losses(table: pd.DataFrame, compared: pd.DataFrame, *, title: str, allowed: 
     Raises:
         ShowError: a column is missing, or a table is empty.
     """
-    _require(table, ("removed", "loss", "low", "high"))
-    _require(compared, ("plan", "removed", "loss", "low", "high"))
+    require(table, ("removed", "loss", "low", "high"))
+    require(compared, ("plan", "removed", "loss", "low", "high"))
     fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6), width_ratios=(1.2, 1))
     table, compared = table.sort_values("removed"), compared.sort_values("loss", ascending=False)
     colours = sns.color_palette("colorblind")
@@ -94,7 +94,7 @@ def single_heads(table: pd.DataFrame, score: str, changes: Mapping[str, str], *,
     Raises:
         ShowError: a column is missing, the table is empty, or there are too many panels.
     """
-    _require(table, (score, *changes))
+    require(table, (score, *changes))
     if not 1 <= len(changes) <= 3:
         raise ShowError(f"{len(changes)} panels, but 1 to 3 fit")
     fig, panels = plt.subplots(1, len(changes), figsize=(4.2 * len(changes), 3.6), squeeze=False)
@@ -109,10 +109,3 @@ def single_heads(table: pd.DataFrame, score: str, changes: Mapping[str, str], *,
 def _reach(table: pd.DataFrame) -> list[pd.Series]:
     """From the middle down and up, as error bars want it."""
     return [table["loss"] - table["low"], table["high"] - table["loss"]]
-
-
-def _require(table: pd.DataFrame, columns: tuple[str, ...]) -> None:
-    missing = [column for column in columns if column not in table]
-    if missing or table.empty:
-        problem = f"has no column {', '.join(missing)}" if missing else "has no rows"
-        raise ShowError(f"the table {problem}; it has the columns {', '.join(map(str, table.columns))}")

@@ -7,8 +7,8 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from course_utils.errors import ShowError
 from course_utils.show.display import theme
+from course_utils.show.tables import require
 
 _NEEDED = ("relation", "layer", "head", "score", "low", "high", "fixed", "near", "far")
 
@@ -24,10 +24,7 @@ def relations(table: pd.DataFrame, untrained: pd.DataFrame | None = None, *, tit
     Raises:
         ShowError: no row, or a column is missing.
     """
-    missing = [name for name in _NEEDED if name not in table]
-    if missing or table.empty:
-        problem = f"the table has no column {missing[0]!r}" if missing else "the table has no row"
-        raise ShowError(f"{problem}; give what analysis.heads.best_direction returns")
+    require(table, _NEEDED)
     palette = sns.color_palette("colorblind")
     places = np.arange(len(table))[::-1]
     fig, (left, right) = plt.subplots(1, 2, sharey=True, figsize=(10, 1.6 + 0.3 * len(table)), width_ratios=(1.2, 1))
