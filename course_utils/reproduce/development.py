@@ -1,6 +1,5 @@
 """The claims of lesson 15: a small model trained from several seeds, with two layers and with one, and what fine-tuning moves."""
 
-import numpy as np
 import pandas as pd
 import torch
 
@@ -10,12 +9,11 @@ from course_utils.data import load
 from course_utils.data.repeats import Repeats, make_repeats
 from course_utils.models import load_encoder, load_finetuned
 from course_utils.models.attention_only import AttentionOnlyConfig, Training
-from course_utils.reproduce.study import Study
+from course_utils.reproduce.study import Study, Values, drawn, rows
 
 TWO, ONE, TUNED = "attention-only-2", "attention-only-1", "minilm-finetuned"
 STEPS, LEARNING_RATE = 600, 5e-3
 HELD_OUT_SEED, SEQUENCES, SENTENCES = 12_345, 32, 100
-Values = dict[tuple[str, str], float]  # measure and group to value
 
 
 def new_training(seed: int, layers: int = 2) -> Training:
@@ -32,8 +30,7 @@ def measure(seed: int) -> pd.DataFrame:
     """One seed of both models, and one of five samples of sentences for fine-tuning: rows of the study."""
     found = {TWO: _two_layers(seed), ONE: _one_layer(seed), TUNED: _fine_tuning(seed)}
     counts = {TWO: SEQUENCES, ONE: SEQUENCES, TUNED: SENTENCES}
-    rows = [(recipe, seed, *key, value, counts[recipe]) for recipe, values in found.items() for key, value in values.items()]
-    return pd.DataFrame(rows, columns=["recipe", "seed", "measure", "group", "value", "n"])
+    return pd.concat([rows(recipe, seed, values, counts[recipe]) for recipe, values in found.items()], ignore_index=True)
 
 
 def _two_layers(seed: int) -> Values:
@@ -58,8 +55,8 @@ def _without(training: Training, repeats: Repeats, previous: tuple[int, int]) ->
     chosen = {"nothing": table[table["part"] == "none"], "another head of its layer": table[others]}
     chosen |= {"previous-token head": table[mine & (table["part"] == "everything")]}
     chosen |= {f"previous-token head, {part} only": table[mine & (table["part"] == part)] for part in ("query", "key", "value")}
-    values = {("loss_without", name): rows["repeated"].mean() for name, rows in chosen.items()}
-    values |= {("induction_without", name): rows["induction"].mean() for name, rows in chosen.items()}
+    values = {("loss_without", name): some["repeated"].mean() for name, some in chosen.items()}
+    values |= {("induction_without", name): some["induction"].mean() for name, some in chosen.items()}
     return values | {("loss_without", "worst other head of its layer"): table[others]["repeated"].max()}
 
 
@@ -80,8 +77,7 @@ def _ends(followed: development.Development) -> Values:
 def _fine_tuning(sample: int) -> Values:
     """How far attention moves by fine-tuning, beside how far it moves from one sentence to another."""
     texts = [example.text for example in load("rotten_tomatoes").test]
-    chosen = np.random.default_rng(0).permutation(len(texts))[sample::5][:SENTENCES]
-    texts = [texts[place] for place in chosen]
+    texts = drawn(texts, sample)[:SENTENCES]
     before = load_encoder()
     moved = development.shift(before, load_finetuned().encoder, texts).groupby("layer")["shift"].mean()
     yardstick = movement(before, texts).groupby("layer")["movement"].mean()

@@ -12,18 +12,15 @@ import pandas as pd
 from course_utils.analysis import clustering, flow, patterns
 from course_utils.data import load
 from course_utils.models import Encoder, load_encoder
-from course_utils.reproduce.study import Study
+from course_utils.reproduce.study import Study, Values, drawn, rows
 
 RECIPE = "minilm"
-SAMPLES = 5
 SENTENCES, SHORT_SENTENCES = 60, 12  # of a sample; the second for blank-out, whose cost grows with the length's square and more
-Values = dict[tuple[str, str], float]  # measure and group to value
 
 
 def _sample(sample: int) -> pd.DataFrame:
     """All measures on one of the disjoint samples of review sentences."""
-    texts = [example.text for example in load("rotten_tomatoes").test]
-    chosen = [texts[place] for place in np.random.default_rng(0).permutation(len(texts))[sample::SAMPLES]]
+    chosen = drawn([example.text for example in load("rotten_tomatoes").test], sample)
     short = [text for text in chosen if 8 <= len(text.split()) <= 16][:SHORT_SENTENCES]
     return _measured(load_encoder(), chosen[:SENTENCES], short, sample)
 
@@ -34,8 +31,7 @@ def _measured(encoder: Encoder, texts: list[str], short: list[str], sample: int)
         (_likeness, texts),
         (_agreement, short),
     ]
-    rows = [(RECIPE, sample, *key, value, len(read)) for measure, read in parts for key, value in measure(encoder, read).items()]
-    return pd.DataFrame(rows, columns=["recipe", "seed", "measure", "group", "value", "n"])
+    return pd.concat([rows(RECIPE, sample, measure(encoder, read), len(read)) for measure, read in parts], ignore_index=True)
 
 
 def _shapes(encoder: Encoder, texts: list[str]) -> Values:
@@ -69,4 +65,4 @@ def _agreement(encoder: Encoder, texts: list[str]) -> Values:
     return {("blank_out", method): value for method, value in last.items()}
 
 
-STUDY = Study("encoder", _sample, SAMPLES)
+STUDY = Study("encoder", _sample)

@@ -11,17 +11,15 @@ from course_utils.data import load
 from course_utils.data.parsing import parse
 from course_utils.models import load_encoder
 from course_utils.models.untrained import untrained
-from course_utils.reproduce.study import Study
+from course_utils.reproduce.study import Study, drawn
 
 RECIPE = "minilm"
-SAMPLES, SENTENCES, LEAST = 5, 400, 60
+SENTENCES, LEAST = 400, 60
 _SCORES = {"score": "role_best", "fixed": "role_fixed", "near": "role_near", "far": "role_far"}
 
 
 def _sample(sample: int) -> pd.DataFrame:
-    texts = [example.text for example in load("rotten_tomatoes").train]
-    chosen = np.random.default_rng(0).permutation(len(texts))[sample::SAMPLES][:SENTENCES]
-    return measured([texts[place] for place in chosen], sample)
+    return measured(drawn([example.text for example in load("rotten_tomatoes").train], sample)[:SENTENCES], sample)
 
 
 def measured(texts: list[str], sample: int, *, least: int = LEAST) -> pd.DataFrame:
@@ -46,4 +44,4 @@ def measured(texts: list[str], sample: int, *, least: int = LEAST) -> pd.DataFra
     return table
 
 
-STUDY = Study("heads", _sample, SAMPLES)
+STUDY = Study("heads", _sample)

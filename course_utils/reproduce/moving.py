@@ -1,29 +1,26 @@
 """The claims of lesson 14: attention that moves between heads, on disjoint samples of reviews; each fits its own move."""
 
-import numpy as np
 import pandas as pd
 
 from course_utils.analysis import moving, patterns, relocation
 from course_utils.data import load
 from course_utils.models.finetuned import EncoderClassifier, load_finetuned
 from course_utils.models.moving import Head, read_head, use_heads
-from course_utils.reproduce.study import Study
+from course_utils.reproduce.study import Study, Values, drawn, rows
 
 RECIPE = "minilm-finetuned"
-SAMPLES = 5
 FIT, HELD_OUT, SCORED = 60, 48, 16  # training and test reviews of a sample; of the latter, for the scores of heads
 LAYER, SOURCE, ONE = 1, 5, 8  # whose map the other heads of the layer get; the one head of the fit to single texts
 GIVER, TAKER = (0, 2), (2, 4)  # of the move to another layer
-Values = dict[tuple[str, str], float]  # measure and group to value
 
 
 def _sample(sample: int) -> pd.DataFrame:
     """All measures on one of the disjoint samples."""
-    reviews, sides = load("rotten_tomatoes"), []
-    for part, size in ((reviews.train, FIT), (reviews.test, HELD_OUT)):
-        order = np.random.default_rng(0).permutation(len(part))
-        sides.append([part[place].text for place in order[sample::SAMPLES][:size]])
-    classifier = load_finetuned()
+    reviews, classifier = load("rotten_tomatoes"), load_finetuned()
+    sides = [
+        [example.text for example in drawn(split, sample)[:size]]
+        for split, size in ((reviews.train, FIT), (reviews.test, HELD_OUT))
+    ]
     return measured(classifier, *sides, sample, layer=LAYER, source=SOURCE, one=ONE, giver=GIVER, taker=TAKER)
 
 
@@ -41,8 +38,7 @@ def measured(
 ) -> pd.DataFrame:
     """The rows of a sample: what is fitted on `texts` and measured on `held_out`, for the heads named as in this module."""
     values = _within(classifier, texts, held_out, layer, source, one) | _across(classifier, texts, held_out, giver, taker)
-    rows = [(RECIPE, sample, *key, value, len(held_out)) for key, value in values.items()]
-    return pd.DataFrame(rows, columns=["recipe", "seed", "measure", "group", "value", "n"])
+    return rows(RECIPE, sample, values, len(held_out))
 
 
 def _within(classifier: EncoderClassifier, texts: list[str], held_out: list[str], layer: int, source: int, one: int) -> Values:
@@ -76,4 +72,4 @@ def _across(classifier: EncoderClassifier, texts: list[str], held_out: list[str]
     return found
 
 
-STUDY = Study("moving", _sample, SAMPLES)
+STUDY = Study("moving", _sample)

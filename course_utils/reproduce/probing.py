@@ -14,10 +14,10 @@ from course_utils.data import load
 from course_utils.data.parsing import parse
 from course_utils.models import load_encoder
 from course_utils.models.finetuned import load_finetuned, logits_of
-from course_utils.reproduce.study import Study
+from course_utils.reproduce.study import Study, drawn, rows
 
 RECIPE = "minilm"
-SAMPLES, SENTENCES = 5, 200
+SENTENCES = 200
 LAYERS = (0, 2, 6)  # the embeddings, where most is readable, the last
 TREE_LAYER = 3
 LAYER, DIRECTIONS = 5, 8  # of the removal: the last layer whose words are still read
@@ -27,19 +27,18 @@ def _sample(sample: int) -> pd.DataFrame:
     """All measures on one of the disjoint samples of review sentences."""
     reviews = load("rotten_tomatoes")
     examples = [*reviews.dev, *reviews.test]  # none that the classifier was trained on
-    order = np.random.default_rng(0).permutation(len(examples))[sample::SAMPLES]
-    order, others = order[:SENTENCES], order[SENTENCES:]
-    texts = [examples[place].text for place in order]
+    examples = drawn(examples, sample)
+    examples, others = examples[:SENTENCES], examples[SENTENCES:]
+    texts = [example.text for example in examples]
     parses = parse(texts)
     states = probing.word_states(load_encoder(), texts, parses)
     part = probing.split_sentences(states.sentence, seed=sample)
     values = _readable(states, states.silver(parses, "pos"), states.silver(parses, "labels"), part, sample)
     values |= _trees(states, structural.trees(states, parses), part, sample)
-    verdicts = [examples[place].label for place in order]
-    values |= removal(texts, verdicts, parses, [examples[place] for place in others], seed=sample)
-    sizes = {"removal_accuracy": len(others), "removal_change": len(others)}
-    rows = [(RECIPE, sample, *key, value, sizes.get(key[0], len(texts))) for key, value in values.items()]
-    return pd.DataFrame(rows, columns=["recipe", "seed", "measure", "group", "value", "n"])
+    values |= removal(texts, [example.label for example in examples], parses, others, seed=sample)
+    table = rows(RECIPE, sample, values, len(texts))
+    table.loc[table["measure"].isin(["removal_accuracy", "removal_change"]), "n"] = len(others)
+    return table
 
 
 def _readable(states, pos, dep, part, seed):
@@ -114,4 +113,4 @@ def removal(texts: Sequence[str], labels: Sequence[int], parses, others, *, seed
     return found
 
 
-STUDY = Study("probing", _sample, SAMPLES)
+STUDY = Study("probing", _sample)

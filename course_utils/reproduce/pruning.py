@@ -6,17 +6,15 @@ and has a random order of its own, so its interval holds the choice of heads as 
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 
 from course_utils.analysis import clustering, pruning
 from course_utils.analysis.pruning import Head
 from course_utils.data import Example, load
 from course_utils.models import EncoderClassifier, load_finetuned
-from course_utils.reproduce.study import Study
+from course_utils.reproduce.study import Study, drawn, rows
 
 RECIPE = "rotten_tomatoes-minilm"
-SAMPLES = 5
 SCORED = 80  # development sentences of a sample
 COUNTS = (24, 36, 42, 48, 54, 60)
 COMPARED = 48  # heads removed where all orders are compared
@@ -25,16 +23,15 @@ COMPARED = 48  # heads removed where all orders are compared
 def _sample(sample: int) -> pd.DataFrame:
     """Rows `pruning_accuracy` and `pruning_loss` against the whole model (group "PLAN COUNT")."""
     classifier, dataset = load_finetuned(), load("rotten_tomatoes")
-    dev, test = _drawn(dataset.dev, sample)[:SCORED], _drawn(dataset.test, sample)
+    dev, test = drawn(dataset.dev, sample)[:SCORED], drawn(dataset.test, sample)
     removed = _removed(classifier, dev, sample)
     texts, labels = _read(test)
     logits = pruning.gated_logits(classifier, texts, [pruning.gates_without(classifier, heads) for heads in removed.values()])
     accuracy = dict(zip(removed, (logits.argmax(-1).numpy() == labels).mean(1), strict=True))
     whole = accuracy["whole"]
-    rows = [("pruning_accuracy", group, value) for group, value in accuracy.items()]
-    rows += [("pruning_loss", group, whole - value) for group, value in accuracy.items() if group != "whole"]
-    frame = pd.DataFrame(rows, columns=["measure", "group", "value"]).assign(recipe=RECIPE, seed=sample, n=len(test))
-    return frame[["recipe", "seed", "measure", "group", "value", "n"]]
+    values = {("pruning_accuracy", group): value for group, value in accuracy.items()}
+    values |= {("pruning_loss", group): whole - value for group, value in accuracy.items() if group != "whole"}
+    return rows(RECIPE, sample, values, len(test))
 
 
 def _removed(classifier: EncoderClassifier, dev: Sequence[Example], sample: int) -> dict[str, Sequence[Head]]:
@@ -55,13 +52,8 @@ def _removed(classifier: EncoderClassifier, dev: Sequence[Example], sample: int)
     return removed | {f"{plan} {COMPARED}": order[:COMPARED] for plan, order in compared.items()}
 
 
-def _drawn(split: Sequence[Example], sample: int) -> list[Example]:
-    """A fifth of a split, drawn at random; the fifths are disjoint."""
-    return [split[place] for place in np.random.default_rng(0).permutation(len(split))[sample::SAMPLES]]
-
-
 def _read(examples: Sequence[Example]) -> tuple[list[str], list[int]]:
     return [example.text for example in examples], [example.label for example in examples]
 
 
-STUDY = Study("pruning", _sample, SAMPLES)
+STUDY = Study("pruning", _sample)

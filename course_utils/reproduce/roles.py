@@ -6,7 +6,6 @@ word lists. Samples of review sentences are disjoint.
 
 from functools import cache
 
-import numpy as np
 import pandas as pd
 
 from course_utils.analysis import links, suppression
@@ -15,11 +14,10 @@ from course_utils.data.examples import Example
 from course_utils.models import load_encoder
 from course_utils.models.finetuned import load_finetuned
 from course_utils.models.untrained import untrained
-from course_utils.reproduce.study import Study
+from course_utils.reproduce.study import SAMPLES, Study, Values, drawn, rows
 
 RECIPE, FINETUNED = "minilm", "rotten_tomatoes-minilm"
-SAMPLES, SENTENCES = 5, 100
-Values = dict[tuple[str, str], float]
+SENTENCES = 100
 
 
 def conditions(seed: int) -> dict[str, dict[str, list[templates.Link]]]:
@@ -60,9 +58,7 @@ def linked(seed: int) -> Values:
 @cache
 def _slopes() -> tuple[list[list[Example]], pd.DataFrame]:
     """Five disjoint samples of test sentences, and what removing each head should do in each of them."""
-    test = load("rotten_tomatoes").test
-    order = np.random.default_rng(0).permutation(len(test))
-    samples = [[test[place] for place in order[start::SAMPLES][:SENTENCES]] for start in range(SAMPLES)]
+    samples = [drawn(load("rotten_tomatoes").test, sample)[:SENTENCES] for sample in range(SAMPLES)]
     classifier, everything = load_finetuned(FINETUNED), [example for some in samples for example in some]
     found = suppression.expected_removal(classifier, *_columns(everything))
     return samples, found.assign(sample=found["input"] // SENTENCES)
@@ -91,8 +87,7 @@ def _columns(examples: list[Example]) -> tuple[list[str], list[int]]:
 
 def _sample(sample: int) -> pd.DataFrame:
     parts = ((RECIPE, linked(sample), 96), (FINETUNED, suppressed(sample), SENTENCES))
-    rows = [(recipe, sample, *key, value, n) for recipe, values, n in parts for key, value in values.items()]
-    return pd.DataFrame(rows, columns=["recipe", "seed", "measure", "group", "value", "n"])
+    return pd.concat([rows(recipe, sample, values, n) for recipe, values, n in parts], ignore_index=True)
 
 
-STUDY = Study("roles", _sample, SAMPLES)
+STUDY = Study("roles", _sample)

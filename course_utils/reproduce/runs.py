@@ -62,7 +62,7 @@ def complete(run: Run, work: Path = WORK, *, device: str = "cpu", n_texts: int =
     """
     kept = work / f"{run.name}.{n_texts}.csv"
     if kept.is_file():
-        return pd.read_csv(kept, keep_default_na=False, na_values=[""])
+        return read_results(kept)
     folder = work if run.seed else FOLDER
     path = folder / run.name
     if not path.with_name(path.name + ".json").is_file() and train_checkpoint(
@@ -77,7 +77,7 @@ def complete(run: Run, work: Path = WORK, *, device: str = "cpu", n_texts: int =
     for column, (name, value) in enumerate(parts.items()):
         found.insert(column, name, value)
     write_atomically(kept, found.round(4).to_csv(index=False).encode())
-    return pd.read_csv(kept, keep_default_na=False, na_values=[""])
+    return read_results(kept)
 
 
 def complete_all(
@@ -118,7 +118,7 @@ def results(path: Path = RESULTS) -> pd.DataFrame:
     """
     if not path.is_file():
         raise CourseError(f"{path} is missing; restore it with git, or make it: python -m course_utils reproduce")
-    return pd.read_csv(path, keep_default_na=False, na_values=[""])
+    return read_results(path)
 
 
 def merge(new: pd.DataFrame, path: Path = RESULTS) -> pd.DataFrame:
@@ -131,3 +131,8 @@ def merge(new: pd.DataFrame, path: Path = RESULTS) -> pd.DataFrame:
     rows = rows.sort_values(KEYS, kind="stable", ignore_index=True)
     write_atomically(path, rows.to_csv(index=False).encode())
     return rows
+
+
+def read_results(path: Path) -> pd.DataFrame:
+    """A table of results; names such as "none" stay text, only an empty field is missing."""
+    return pd.read_csv(path, keep_default_na=False, na_values=[""])

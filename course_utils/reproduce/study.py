@@ -1,18 +1,21 @@
 """A study: figures that take part of the claims, measured once a sample or seed, kept as they finish, committed as one file."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
 from course_utils.errors import CourseError
 from course_utils.models.checkpoints import write_atomically
 from course_utils.paths import ROOT
-from course_utils.reproduce.runs import KEYS, WORK
+from course_utils.reproduce.runs import KEYS, WORK, read_results
 
 RESULTS = ROOT / "data" / "results"
+SAMPLES = 5
+Values = dict[tuple[str, str], float]  # measure and group to value
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Study:
 
     name: str
     measure: Callable[[int], pd.DataFrame]
-    samples: int = 5
+    samples: int = SAMPLES
 
     @property
     def path(self) -> Path:
@@ -41,7 +44,7 @@ class Study:
             kept = work / f"{self.name}-{sample}.csv"
             if not kept.is_file():
                 write_atomically(kept, self.measure(sample).round(4).to_csv(index=False).encode())
-            frames.append(_read(kept))
+            frames.append(read_results(kept))
         return pd.concat(frames).sort_values(KEYS, kind="stable", ignore_index=True)
 
     def write(self, found: pd.DataFrame) -> None:
@@ -58,8 +61,15 @@ class Study:
             raise CourseError(
                 f"{self.path} is missing; restore it with git, or make it: python -m course_utils reproduce --study {self.name}"
             )
-        return _read(self.path)
+        return read_results(self.path)
 
 
-def _read(path: Path) -> pd.DataFrame:
-    return pd.read_csv(path, keep_default_na=False, na_values=[""])
+def drawn(items: Sequence, sample: int) -> list:
+    """A fifth of the items, drawn at random, for splits are ordered by class; the fifths of the five samples are disjoint."""
+    return [items[place] for place in np.random.default_rng(0).permutation(len(items))[sample::SAMPLES]]
+
+
+def rows(recipe: str, sample: int, values: Values, n: int) -> pd.DataFrame:
+    """What a sample's measures, taken on `n` texts each, are kept as."""
+    table = [(recipe, sample, *key, value, n) for key, value in values.items()]
+    return pd.DataFrame(table, columns=["recipe", "seed", "measure", "group", "value", "n"])
