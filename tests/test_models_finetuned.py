@@ -1,6 +1,8 @@
 """A fine-tuned encoder: training that can be resumed, and a checkpoint that is a small change to the encoder."""
 
 import json
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -48,25 +50,29 @@ def test_a_low_rank_change_is_as_near_as_it_can_be():
         "same": torch.ones(3),
     }
     parts = change_of(before, after, 16)
-    assert set(parts) == {"matrix:left", "matrix:right", "bias:change"} and parts["matrix:left"].shape == (40, 16)
+    assert set(parts) == {"matrix:left", "matrix:right", "matrix:scale", "bias:change"} and parts["matrix:left"].shape == (40, 16)
     changed = apply_change(before, parts)
     left_out = torch.linalg.svdvals(after["matrix"] - before["matrix"])[16:].square().sum().sqrt()
     distance = (changed["matrix"] - after["matrix"]).norm()
     assert distance.item() == pytest.approx(left_out.item(), rel=1e-3) and torch.equal(changed["bias"], after["bias"])
 
 
-def test_a_change_of_that_rank_comes_back_whole():
+def test_a_change_of_that_rank_comes_back_up_to_rounding():
     generator = torch.Generator().manual_seed(1)
     before = torch.randn(50, 50, generator=generator)
     after = before + 0.01 * torch.randn(50, 3, generator=generator) @ torch.randn(3, 50, generator=generator)
     changed = apply_change({"w": before}, change_of({"w": before}, {"w": after}, 3))["w"]
-    torch.testing.assert_close(changed, after, atol=1e-4, rtol=0)
+    assert (changed - after).norm() < 0.01 * (after - before).norm()  # rounding to 255 steps
 
 
 def test_changes_that_do_not_fit_are_refused():
     with pytest.raises(ModelError, match="rank is 0"):
         change_of({}, {}, 0)
-    for parts in ({"w:left": torch.ones(4, 2)}, {"w:change": torch.ones(3)}, {"v:change": torch.ones(4)}):
+    for parts in (
+        {"w:left": torch.ones(4, 2), "w:right": torch.ones(2, 4)},
+        {"w:change": torch.ones(3)},
+        {"v:change": torch.ones(4)},
+    ):
         with pytest.raises(ModelError, match="change of"):
             apply_change({"w": torch.zeros(4, 4)}, parts)
 
@@ -224,10 +230,39 @@ def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path, base, tuned):
         load_checkpoint(path)
 
 
+def tiny_recipe(monkeypatch, base):
+    """A recipe of two trainings on the examples, whose change is stored in full."""
+    trainings = (CONFIG, replace(CONFIG, seed=1, batch_size=3))
+    monkeypatch.setitem(finetuning.FINETUNED, "tiny", finetuning.Finetuning("tiny", str(base), trainings, rank=1000))
+    monkeypatch.setattr(finetuning, "load", lambda name: Dataset(name, ("bad", "good"), *[tuple(EXAMPLES)] * 3))
+    return trainings
+
+
+def test_the_checkpoint_is_the_mean_of_its_trainings_also_when_the_second_is_interrupted(tmp_path, monkeypatch, base):
+    parts = []
+    for training in tiny_recipe(monkeypatch, base):
+        parts.append(fresh(base))
+        fine_tune(parts[-1], EXAMPLES, EXAMPLES, training)
+    train_step, steps = finetuning._train_step, []
+
+    def stopping(*arguments):
+        steps.append(arguments)
+        if len(steps) == CONFIG.epochs * math.ceil(len(EXAMPLES) / CONFIG.batch_size) + 4:
+            raise KeyboardInterrupt
+        return train_step(*arguments)
+
+    monkeypatch.setattr(finetuning, "_train_step", stopping)
+    history = finetuning.train_finetuned("tiny", folder=tmp_path)
+    assert history.attrs["interrupted"] and not (tmp_path / "tiny.json").exists()
+    history = finetuning.train_finetuned("tiny", folder=tmp_path)
+    assert history["training"].tolist() == [0, 0, 0, 1, 1, 1] and not history.attrs["interrupted"]
+    loaded = load_finetuned(tmp_path / "tiny")
+    torch.testing.assert_close(weights(loaded), (weights(parts[0]) + weights(parts[1])) / 2, atol=1e-3, rtol=0)
+
+
 def test_the_train_command(tmp_path, monkeypatch, capsys, base):
     assert main(["train", "list"]) == 0 and "rotten_tomatoes-minilm" in capsys.readouterr().out
-    monkeypatch.setitem(finetuning.FINETUNED, "tiny", finetuning.Finetuning("tiny", str(base), CONFIG, rank=2))
-    monkeypatch.setattr(finetuning, "load", lambda name: Dataset(name, ("bad", "good"), *[tuple(EXAMPLES)] * 3))
+    tiny_recipe(monkeypatch, base)
     finetuning.train_finetuned("tiny", folder=tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"tiny.json", "tiny.safetensors"}
     card = read_card(tmp_path / "tiny")
@@ -239,7 +274,7 @@ def test_the_train_command(tmp_path, monkeypatch, capsys, base):
 def test_the_checkpoint_of_the_course_is_small_and_does_what_its_card_says():
     card = read_card("rotten_tomatoes-minilm")
     classifier = load_finetuned()
-    assert card["metrics"]["test_accuracy"] >= 0.83
+    assert card["metrics"]["test_accuracy"] >= 0.84
     assert (finetuning.FOLDER / "rotten_tomatoes-minilm.safetensors").stat().st_size < 3_000_000
     test = sorted(load("rotten_tomatoes").test, key=lambda example: len(example.tokens))[:300]
     accuracy = finetuning.evaluate(classifier, test)["accuracy"]

@@ -14,17 +14,18 @@ State = Mapping[str, torch.Tensor]
 
 
 def change_of(before: State, after: State, rank: int) -> dict[str, torch.Tensor]:
-    """What changed from one state to the other, in half precision.
+    """What changed from one state to the other.
 
-    Among all matrices of this rank the one stored is the nearest to the change (Eckart & Young 1936): its squared distance is
-    the sum of the squared singular values left out.
+    Among all matrices of this rank the one stored is, up to rounding, the nearest to the change (Eckart & Young 1936): its squared
+    distance is the sum of the squared singular values left out.
 
     Args:
         before: by name, the tensors at the start; those that `after` lacks are not compared.
         after: the tensors at the end, of the same names and shapes. Tensors that did not change take no room.
         rank: singular values kept of each matrix, 1 or more. A matrix too small to gain by it is stored in full.
     Returns:
-        for each changed tensor NAME either `NAME:change`, or `NAME:left` (R, rank) and `NAME:right` (rank, C).
+        for each changed tensor NAME either `NAME:change` in half precision, or singular vectors in whole numbers from -127 to 127,
+        `NAME:left` (R, rank) and `NAME:right` (rank, C), and what their products are multiplied by, `NAME:scale` (rank,).
     """
     if rank < 1:
         raise ModelError(f"rank is {rank}; keep 1 singular value or more")
@@ -35,18 +36,25 @@ def change_of(before: State, after: State, rank: int) -> dict[str, torch.Tensor]
             continue
         if change.dim() == 2 and rank * sum(change.shape) < change.numel():
             left, values, right = torch.linalg.svd(change, full_matrices=False)
-            share = values[:rank].sqrt()  # both factors alike, so that neither leaves the range of half precision
-            parts |= {f"{name}:left": left[:, :rank] * share, f"{name}:right": share[:, None] * right[:rank]}
+            (left, left_step), (right, right_step) = _rounded(left[:, :rank].T), _rounded(right[:rank])
+            scale = values[:rank] * left_step * right_step
+            parts |= {f"{name}:left": left.T, f"{name}:right": right, f"{name}:scale": scale}
         else:
-            parts[f"{name}:change"] = change
-    return {name: tensor.half().contiguous() for name, tensor in parts.items()}
+            parts[f"{name}:change"] = change.half()
+    return {name: tensor.contiguous() for name, tensor in parts.items()}
+
+
+def _rounded(vectors: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Each row in 255 equal steps, as int8, and the size of its steps."""
+    step = vectors.abs().amax(1) / 127
+    return (vectors / step[:, None]).round().to(torch.int8), step
 
 
 def apply_change(before: State, parts: State) -> dict[str, torch.Tensor]:
     """The tensors that `parts` (of `change_of`) changes, as they are after the change.
 
     Raises:
-        ModelError: a part has no tensor in `before`, another shape, or no second half.
+        ModelError: a part has no tensor in `before`, another shape, or lacks the parts that belong to it.
     """
     changed = {}
     for name in sorted({part.rpartition(":")[0] for part in parts}):
@@ -54,7 +62,8 @@ def apply_change(before: State, parts: State) -> dict[str, torch.Tensor]:
             if f"{name}:change" in parts:
                 change = parts[f"{name}:change"].float()
             else:
-                change = parts[f"{name}:left"].float() @ parts[f"{name}:right"].float()
+                left, scale, right = (parts[f"{name}:{part}"].float() for part in ("left", "scale", "right"))
+                change = left * scale @ right
         except (KeyError, RuntimeError) as error:
             raise ModelError(f"the change of {name!r} is incomplete: {error}") from error
         shape = tuple(before[name].shape) if name in before else None

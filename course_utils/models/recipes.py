@@ -71,12 +71,12 @@ def checkpoint_name(name: str, seed: int = 0) -> str:
 
 
 def training_card(name: str, seed: int, dataset: Dataset, training: object) -> dict:
-    """What the card of every checkpoint says of its making: command, data, training (a dataclass), versions."""
+    """What the card of every checkpoint says of its making: command, data, training (a dataclass or a list of them), versions."""
     return {
         "command": f"python -m course_utils train {name}" + (f" --seed {seed}" if seed else ""),
         "data": {"name": dataset.name, "classes": dataset.classes}
         | {split: len(getattr(dataset, split)) for split in ("train", "dev", "test")},
-        "training": asdict(training),
+        "training": [asdict(one) for one in training] if isinstance(training, list) else asdict(training),
         "versions": {"python": platform.python_version()} | {p: metadata.version(p) for p in ("torch", "transformers", "numpy")},
     }
 
