@@ -1,4 +1,4 @@
-"""A head's attention given to a head of another layer, by least squares.
+"""A head's attention given to a head of another layer, by least squares, and then by gradients that see the predictions.
 
 The head that takes over reads other states, so that a copy of query and key need not do what it did. What it needs is a query and a
 key that come out as the giver's did; and, as its map is then another, values that read what it read.
@@ -7,12 +7,18 @@ key that come out as the giver's did; and, as its map is then another, values th
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+import pandas as pd
 import torch
+from torch.func import functional_call
 from torch.nn.functional import pad
+from tqdm.auto import tqdm
 
 from course_utils.analysis.moving import least_squares
 from course_utils.errors import AnalysisError
-from course_utils.models.moving import Head, HeadWeights, read_head, use_heads
+from course_utils.models.finetuned import EncoderClassifier
+from course_utils.models.moving import Head, HeadWeights, read_head, replaced, use_heads
+from course_utils.models.pieces import Pieces
 from course_utils.models.transformer import Encoder
 
 
@@ -64,3 +70,82 @@ def _reading(
     x = torch.cat(features).double()
     new = (old + least_squares(x, wanted.double() - x @ old, ridge)).float()
     return replace(weights[head], value=new[:-1].T.contiguous(), value_bias=new[-1])
+
+
+def learn(
+    classifier: EncoderClassifier,
+    texts: Sequence[str],
+    source: Head,
+    target: Head,
+    start: Mapping[Head, HeadWeights],
+    *,
+    steps: int = 60,
+    batch_size: int = 8,
+    learning_rate: float = 1e-3,
+    seed: int = 0,
+    progress: bool = False,
+) -> tuple[dict[Head, HeadWeights], pd.DataFrame]:
+    """Train the two heads until target attends as source did and the classifier predicts what it predicted.
+
+    The loss is the sum of two Kullback-Leibler divergences, of source's rows before from target's rows now (mean over tokens), and
+    of the predictions before from those now (mean over texts). Trained are target's query, key, value and output and source's value
+    and output, by Adam (Kingma & Ba 2015); source's query and key stay as they start.
+
+    Args:
+        texts: what is trained on, in batches drawn from `seed`.
+        source, target: (layer, head) of two heads.
+        start: weights of the two to begin with, as from `relocate`.
+        progress: whether to show a bar over the steps.
+    Returns:
+        the new weights of the two, for `use_heads`; and one row a step, measured before it: `step`, `map` and `prediction`, the two
+        divergences on its batch (nats).
+    Raises:
+        AnalysisError: `start` has not exactly these two heads, or there is no text, step or batch.
+    """
+    source, target = tuple(source), tuple(target)
+    if set(start) != {source, target} or source == target:
+        raise AnalysisError(f"start has the heads {sorted(start)}; give the weights of two, source {source} and target {target}")
+    if not texts or steps < 1 or batch_size < 1:
+        raise AnalysisError(
+            f"learning needs a text, a step and a batch, not {len(texts)} texts, {steps} steps, batches of {batch_size}"
+        )
+    reading = ("value", "value_bias", "output")
+    trained = {(source, part): getattr(start[source], part).clone() for part in reading}
+    trained |= {(target, part): getattr(start[target], part).clone() for part in HeadWeights.__dataclass_fields__}
+    optimiser = torch.optim.Adam([tensor.requires_grad_() for tensor in trained.values()], lr=learning_rate)
+
+    def weights() -> dict[Head, HeadWeights]:
+        return {
+            head: replace(start[head], **{part: tensor for (owner, part), tensor in trained.items() if owner == head})
+            for head in start
+        }
+
+    body, generator, rows = classifier.body, np.random.default_rng(seed), []
+    for step in tqdm(range(steps), desc="learning", unit="step", disable=not progress, leave=False):
+        chosen = generator.choice(len(texts), min(batch_size, len(texts)), replace=False)
+        pieces = classifier.encoder.pieces([texts[number] for number in chosen])
+        with torch.no_grad():
+            map_before, before = _map_and_logits(classifier, pieces, {}, source)
+        map_now, now = _map_and_logits(classifier, pieces, replaced(body, weights()), target)
+        losses = {"map": _divergence(map_before, map_now)[pieces.mask].mean(), "prediction": _divergence(before, now).mean()}
+        rows.append({"step": step} | {name: loss.item() for name, loss in losses.items()})
+        optimiser.zero_grad()
+        sum(losses.values()).backward()
+        optimiser.step()
+    trained = {name: tensor.detach() for name, tensor in trained.items()}
+    return weights(), pd.DataFrame(rows)
+
+
+def _map_and_logits(
+    classifier: EncoderClassifier, pieces: Pieces, parameters: Mapping[str, torch.Tensor], head: Head
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """A head's rows (B, T, T) and the classes' probabilities (B, C), of the classifier with some other parameters."""
+    read = {"input_ids": pieces.ids, "attention_mask": pieces.mask.long(), "output_attentions": True}
+    output = functional_call(classifier.body, dict(parameters), kwargs=read)
+    return output.attentions[head[0]][:, head[1]], classifier.head(output.last_hidden_state[:, 0]).softmax(-1)
+
+
+def _divergence(before: torch.Tensor, now: torch.Tensor) -> torch.Tensor:
+    """Kullback-Leibler divergence of rows, in nats."""
+    least = torch.finfo(before.dtype).tiny
+    return (before * (before.clamp(min=least).log() - now.clamp(min=least).log())).sum(-1)
