@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from tests.browser.controls import operate
+
 SETUP = """
 import torch
 from course_utils.data import Vocabulary, make_batch
@@ -67,3 +69,55 @@ def test_a_page_reaches_nothing_but_this_machine_and_a_failing_cell_fails_the_te
         lab.open("1 / 0")
     reached = lab.page.evaluate("fetch('https://example.org').then(() => 'reached', () => 'refused')")
     assert reached == "refused"
+
+
+EXPLORERS = {
+    "probes": (
+        """
+import pandas as pd
+from course_utils.show.probing import explore_probes
+words = [("NOUN", "NOUN"), ("ADJ", "NOUN"), ("VERB", "ADJ")]
+rows = [
+    (kind + number, layer, sentence, label, label if (layer + sentence + int(number)) % 4 else said)
+    for kind in ("tags ", "control ") for number in "123" for layer in range(7) for sentence in range(8) for label, said in words
+]
+frame = pd.DataFrame(rows, columns=["task", "layer", "sentence", "label", "predicted"])
+frame["correct"] = frame["label"] == frame["predicted"]
+explore_probes(frame, {f"tags {number}": f"control {number}" for number in "123"})
+""",
+        {"menu": 1, "slider": 1},
+    ),
+    "heads that move": (
+        """
+from course_utils.models import load_finetuned
+from course_utils.show.moving import move_between_heads
+move_between_heads(load_finetuned(), "a superb film .", ["never dull .", "a mess of a film ."], start=(1, 5, 3))
+""",
+        {"menu": 4},
+    ),
+    "checkpoints": (
+        """
+from course_utils.models import load_encoder
+from course_utils.models.untrained import untrained
+from course_utils.show.development import explore_checkpoints
+encoder = load_encoder()
+models = [untrained(encoder, seed=seed) for seed in range(6)] + [encoder]
+explorer = explore_checkpoints({step: model.attend(["never dull ."]) for step, model in enumerate(models)}, layer=0, head=2)
+explorer.slider.value = 0
+explorer
+""",
+        {"menu": 1, "slider": 1},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXPLORERS)
+def test_every_control_of_an_explorer_answers_to_keyboard_and_mouse(lab, name):
+    code, controls = EXPLORERS[name]
+    trouble = []
+    lab.page.on("pageerror", lambda error: trouble.append(str(error)))
+    lab.open(code)
+    seen = list(operate(lab.page, ".widget-vbox", ".widget-html .widget-html-content", controls))
+    assert len(seen) == 2 * sum(controls.values())
+    lab.screenshot(f"explorer_{name}")
+    assert trouble == []
