@@ -118,8 +118,8 @@ show(
         label="mean size of the gradient (nats)",
         title="Raw importance: little of it in layer 4, more below",
     ),
-    alt="Table of colours, 6 layers by 12 heads: mean absolute gradient of the loss at each head's gate. Several heads of layer 4 have values "
-    "that round to zero; those of layers 0 to 2 are mostly at .02 to .04, and head 1 of layer 2 has the largest, .06.",
+    alt="Table of colours, 6 layers by 12 heads: mean absolute gradient of the loss at each head's gate. Most heads of layer 4 have values "
+    "that round to zero; those of layers 0 to 2 are mostly at .01 to .03; head 9 of layer 3 stands out with the largest, .04.",
 )
 
 # %%
@@ -199,10 +199,10 @@ show(
         found,
         n_heads=72,
         chance=0.5,
-        title="By importance 48 heads can go before 80 sentences show a cost",
+        title="By importance accuracy falls slowly, at random and in reverse fast",
     ),
-    alt="Accuracy against heads removed for three orders, on 80 sentences. By importance the line is nearly level up to 48 of 72 heads and "
-    "falls after; at random, with a band between two orders, it falls from 24 heads on; in reverse order from the start, lowest at 60.",
+    alt="Accuracy against heads removed for three orders, on 80 sentences. By importance the line sinks by a few sentences up to 60 of 72 "
+    "heads; at random, with a band between two orders, it falls from 24 heads on; in reverse order from the start, lowest at 60.",
 )
 
 # %%
@@ -211,8 +211,8 @@ assert (few["low"] <= few["heads"]).all() and few.loc["importance", "high"] >= 2
 few.astype(int)
 
 # %% [markdown]
-# How many heads can go before a point is lost? At 24 heads one sentence is lost, and one of 80 is more than a point, so the count is 0;
-# resampled sentences give anything from 0 to 48. For an answer the test has to be larger.
+# How many heads can go before a point is lost? At 24 heads two sentences are lost, and one of 80 is more than a point, so the count is 0;
+# resampled sentences give 0 or 24. For an answer the test has to be larger.
 
 # %% [markdown]
 # ### Are the heads that look interesting the needed ones?
@@ -305,8 +305,8 @@ assert compared.loc["reverse", "loss"] > compared.loc["importance", "loss"] + 10
 compared.round(1)
 
 # %% [markdown]
-# Importance costs least; scoring anew does not better it here. Function costs about twice as much, in every sample, though it has seen
-# no label; a random order costs more again. What raw importance costs differs most from sample to sample, probably with the number of
+# Importance costs least; scoring anew does not better it here. Function, which has seen no label, costs more in every sample: on average
+# about four times as much, no less than a random order. What raw importance costs differs most from sample to sample, probably with the number of
 # heads that it happens to leave in the upper layers.
 
 # %% [markdown]
@@ -319,9 +319,10 @@ print(f"by the mean loss {go['loss']} heads; surely {go['high']}, at most {go['l
 print(f"your guess: {my_guess}")
 
 # %% [markdown]
-# Of the counts that were tried (24, 36, 42 ...), none is sure to cost less than one point. A third of the heads costs about one point, and
-# the interval holds none; two thirds cost about three, and the whole interval lies above one. So the claim **differs** here at one
-# point for two thirds, and is open up to 42 heads, which is near Michel's 60 %. Five sixths cost about ten.
+# Of the counts that were tried (24, 36, 42 ...), none is sure to cost less than one point. A third of the heads costs a fifth of a point,
+# and the interval ends just above one. Half cost between nothing and three; two thirds cost about four, and the whole interval lies above
+# one. So the claim **differs** here at one point for two thirds, as it does for 42 heads, which is near Michel's 60 %, and is open at half.
+# Five sixths cost about fourteen.
 #
 # "No significant loss" is another question than "less than a point". By that rule half of our heads can go, 36, and not 42; on the 80
 # sentences above 48 would have passed, so the rule rewards a small test. Other
@@ -388,8 +389,8 @@ print(f"nearer to the teacher by {won.mean():.2f} [{low:.2f}, {high:.2f}]")
 assert low > 0
 
 # %% [markdown]
-# The student's probabilities come clearly nearer to the teacher's, after sixteen steps. Accuracy rises by three sentences of 80,
-# which may be luck: distances of probabilities show what counts of right answers are too coarse for, as with the margins
+# The student's probabilities come clearly nearer to the teacher's, after sixteen steps. Accuracy goes the other way, by two or three
+# sentences of 80, which may be luck: distances of probabilities show what counts of right answers are too coarse for, as with the margins
 # above. How much a longer course of teaching wins back was not tried here.
 
 # %% [markdown]
@@ -468,8 +469,9 @@ ex.progress()
 #
 # - The gradient at a gate ranks all heads in one backward pass. It predicts how far margins move, not what accuracy will do.
 # - Scores of different layers are not comparable as they are; removing by them empties layers.
-# - A pruning curve needs the reverse and the random order beside it, and an interval; on 80 sentences even two thirds look free.
-# - Here a third of the heads costs about a point of accuracy, two thirds about three. A head with a clear picture is not a needed one.
+# - A pruning curve needs the reverse and the random order beside it, and an interval; on 80 sentences even two thirds look nearly free.
+# - Here a third of the heads costs less than a point of accuracy on average, two thirds about four. A head with a clear picture is not a
+#   needed one.
 # - Removed heads save weights only if they are cut out, and attention is the smaller part of a layer.
 
 # %% [markdown]

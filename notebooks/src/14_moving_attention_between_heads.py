@@ -240,7 +240,7 @@ show(
 
 # %% [markdown]
 # Up to about 385 tokens (384 dimensions and a bias) a single change of weights does it exactly, for these texts. On other texts the
-# layer's output is then wrong by several times its own size. This is the warning of this lesson: "for this text the attention can be moved with
+# layer's output is then wrong by tens of times its own size. This is the warning of this lesson: "for this text the attention can be moved with
 # the same output" is true for nearly any map, and says nothing about the model. With more tokens than unknowns exactness ends, and
 # the fit gets better elsewhere, though it is rough still.
 #
@@ -267,9 +267,9 @@ sizes.round(2)
 
 # %% [markdown]
 # Removing one head, or giving it any map at all, goes unnoticed: that head 1-8 "can do its work with 1-5's map" is true and empty. With
-# eleven heads the median review hardly notices either, but for 5 to 10 reviews in a hundred another class is predicted, and the largest change is above one half.
-# Look down the columns: the four ways differ little. Fitted values do no better than removal here, and even attention does as well as 1-5's
-# map. So nothing in this table speaks of head 1-5. The control decides how the result is to be read.
+# eleven heads the median review hardly notices either, but for 3 to 8 reviews in a hundred another class is predicted, and the largest change is near one half.
+# Look down the columns: the ways differ by a few reviews of 60. Fitted values do no better than removal here, values that were kept do best, and even attention
+# does as well as 1-5's map. So nothing in this table speaks of head 1-5. The control decides how the result is to be read.
 
 # %% [markdown]
 # ### To another layer
@@ -395,7 +395,7 @@ summary(compared).round(3)
 
 # %% [markdown]
 # Training carries the map further: the divergence falls to a fraction within 30 steps. On reviews that it was not trained on, predictions are
-# held no better than before. There was hardly anything to gain, since the move had cost hardly anything.
+# held no better than before. There was hardly anything to gain, since the move had cost hardly anything; and 80 reviews may be too few to learn it from.
 
 # %% [markdown]
 # ## The claim: attention moves from head A to head B, and predictions stay

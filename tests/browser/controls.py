@@ -40,10 +40,12 @@ def by_mouse(page, kind: str, control, place: int) -> None:
         control.select_option(index=control.locator("option").count() - 1 - place)
     else:
         box = control.bounding_box()
+        track = control.locator("xpath=ancestor::*[contains(@class, 'noUi-base')]").bounding_box()
         x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        goals = [track["x"] + share * track["width"] for share in (0.25, 0.75)]
         page.mouse.move(x, y)
         page.mouse.down()
-        page.mouse.move(x + 40, y, steps=4)
+        page.mouse.move(max(goals, key=lambda goal: abs(goal - x)), y, steps=4)
         page.mouse.up()
 
 
