@@ -20,7 +20,7 @@ RECIPE = "minilm"
 SENTENCES = 200
 LAYERS = (0, 2, 6)  # the embeddings, where most is readable, the last
 TREE_LAYER = 3
-LAYER, DIRECTIONS = 5, 8  # of the removal: the last layer whose words are still read
+LAYER, DIRECTIONS = 4, 8  # of the removal: after layer 5 the number of a noun can hardly be read
 
 
 def _sample(sample: int) -> pd.DataFrame:

@@ -364,8 +364,8 @@ show(
 # removes the direction it reads from every state of a layer, trains the next probe on what is left, and so on (Ravfogel et al. 2020). Then
 # the layers above run on the changed states.
 #
-# The model is the encoder fine-tuned to tell good reviews from bad. It decides at [CLS], after layer 6. The states are changed after layer 5, the
-# last one whose words are still read.
+# The model is the encoder fine-tuned to tell good reviews from bad. It decides at [CLS], after layer 6. The states are changed after layer 4: one
+# layer on, the property chosen here can hardly be read any more.
 #
 # The property is the **number** of a noun: *film* or *films*. Nobody would expect a review's verdict to depend on it. Three other removals
 # of as many directions are the yardsticks:
@@ -376,7 +376,7 @@ show(
 
 # %%
 classifier = load_finetuned()
-after, n_directions = 5, 8
+after, n_directions = 4, 8
 inside = probing.word_states(classifier.encoder, texts, parses)
 nouns = np.isin(inside.silver(parses, "tags"), ["NN", "NNS"])
 features, part_of = inside.layer(after)[nouns], part[nouns]
@@ -421,12 +421,12 @@ for name, taken in directions.items():
 read = pd.Series(read, name="number can be read")
 singular = (truth == "NN").mean()
 print(f"{len(truth)} nouns; always saying singular is right for {singular:.2f}")
-assert min(read["nothing"], read["random directions"]) > singular + 0.02
+assert min(read["nothing"], read["random directions"]) > singular + 0.04
 assert read["number of nouns"] < singular + 0.02
 read.round(2).to_frame()
 
 # %% [markdown]
-# The number of a noun can be read, a few points better than by always saying "singular". Without eight directions a new probe is no better than that;
+# The number of a noun can be read, clearly better than by always saying "singular". Without eight directions a new probe is no better than that;
 # the other three removals leave the number where it was.
 #
 # Now the model, on 320 sentences that no direction was learned from.
@@ -455,11 +455,11 @@ columns = ["removed", "accuracy", "low", "high", "flipped"]
 accuracies = pd.DataFrame(accuracies, columns=columns).set_index("removed")
 changes = pd.DataFrame(changes, columns=["removed", "mean", "low", "high"])
 by_name = changes.set_index("removed")
-assert accuracies.loc["verdict", "high"] < accuracies.loc["nothing", "low"]
+assert accuracies.loc["verdict", "accuracy"] < accuracies.loc["nothing", "low"]
 assert accuracies.loc["number of nouns", "accuracy"] > accuracies.loc["nothing", "low"]
 by_random = by_name["mean"] / by_name.loc["random directions", "mean"]
-assert by_random["number of nouns"] > 20 and by_random["control task"] > 5
-assert 0.25 < by_random["number of nouns"] / by_random["verdict"] < 0.45
+assert by_random["number of nouns"] > 10 and by_random["control task"] > 5
+assert 0.05 < by_random["number of nouns"] / by_random["verdict"] < 0.2
 assert by_name.loc["control task", "low"] > 3 * by_name.loc["random directions", "high"]
 accuracies.round(2)
 
@@ -467,23 +467,23 @@ accuracies.round(2)
 figure = figures.removal(
     changes,
     label="change of the log odds of 'good', mean over sentences",
-    title="Without the number of nouns the log odds move a third as far as without the verdict",
+    title="Without the number of nouns the log odds move a tenth as far as without the verdict",
 )
 show(
     figure,
-    alt="Four points with intervals: random directions near 0, the control task near .2, the number of nouns near .7, the "
-    "verdict near 2.1.",
+    alt="Four points with intervals: random directions near 0, the control task near .1, the number of nouns near .2, the "
+    "verdict near 2.",
 )
 
 # %% [markdown]
-# Without the directions of the verdict, the classifier is clearly worse: what it reads was taken. Not everything, since it is still above one half, and
-# more directions hold some of it.
+# Without the directions of the verdict, the classifier is worse: some of what it reads was taken. Not everything, since it is still far above one
+# half, and more directions hold the rest.
 #
 # Without the number of nouns a few predictions flip, and the accuracy stays within its interval, though a probe could read the number and no longer
 # can. That is what cannot be concluded from a probe: **what is readable need not be needed**.
 #
 # But the log odds do move, and here the yardstick decides what you would write. Beside *random* directions, the number seems to matter more than
-# twenty times as much. Yet the directions of the control task, which are about nothing, also move the log odds more than five times as much. A probe, whatever
+# ten times as much. Yet the directions of the control task, which are about nothing, also move the log odds more than five times as much. A probe, whatever
 # it reads, finds directions along which the states vary, and so does the verdict; a random direction is almost surely none of those.
 #
 # In this sample the number moves more than the control task does. Does it in every sample?
@@ -630,7 +630,7 @@ ex.progress()
 # - A linear probe sees what is linear. Removal takes out only that; another form may remain, and may be used.
 # - Removal was tested after one layer, on the predictions of one task. It does not say that the number of nouns is never used.
 # - That layer and the number of directions were chosen after trials on some of the same texts, so the intervals of the removal are too
-#   kind. One layer earlier, eight directions of the verdict moved the log odds as much and did not lower the accuracy.
+#   kind. One layer later, the directions of the verdict cost more accuracy; but there the number can hardly be read.
 # - The control task tells memory of *words* from the rest. It does not control for what a probe can learn from context by itself.
 # - One encoder, distilled for the meaning of sentences. In others the curves lie elsewhere.
 
