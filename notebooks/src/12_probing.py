@@ -510,8 +510,8 @@ show(
 # Two claims differ, and one is open. With 120 sentences to learn from instead of 180, the structural probe finds fewer edges than the chain. The
 # number of nouns moves the log odds more than random directions do, in every sample.
 #
-# Whether it moves them more than directions about nothing is **open**: in one of the five samples these took the verdict along, by chance, and did as
-# much as the verdict's own. So the removal shows that what a probe reads of the number is not needed for these verdicts, and no more than that.
+# Whether it moves them more than directions about nothing is **open**: in two of the five samples these, by chance, moved the log odds more than
+# twice as much as the number's. So the removal shows that what a probe reads of the number is not needed for these verdicts, and no more than that.
 
 # %% [markdown]
 # ## Try it yourself
