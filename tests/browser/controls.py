@@ -31,13 +31,15 @@ def by_keyboard(page, kind: str, control, place: int) -> None:
 def by_mouse(page, kind: str, control, place: int) -> None:
     """A menu's list is drawn by the system, where no page can click: choosing from it is what playwright does in its place.
 
-    Of the menu at `place` the last option but so many is chosen, so that menus with the same options do not come to agree.
+    Of the menu at `place` the last option but so many is chosen, so that menus with the same options do not come to agree; where
+    it is chosen already, the first.
     """
     if kind == "text":
         control.click(click_count=3)
         page.keyboard.insert_text("a superb story that moves everyone")
     elif kind == "menu":
-        control.select_option(index=control.locator("option").count() - 1 - place)
+        goal = control.locator("option").count() - 1 - place
+        control.select_option(index=goal if control.evaluate("menu => menu.selectedIndex") != goal else 0)
     else:
         box = control.bounding_box()
         track = control.locator("xpath=ancestor::*[contains(@class, 'noUi-base')]").bounding_box()
