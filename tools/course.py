@@ -168,7 +168,7 @@ def lab(_: list[str]) -> int:
 
 def test(names: list[str]) -> int:
     """All checks, or with names only these test files and notebooks. Each runs also after one failed; the last line names those."""
-    nbval = ("--nbval", "--nbval-current-env", "--nbval-sanitize-with=tests/nbval_sanitize.cfg", "--nbval-cell-timeout=300")
+    nbval = ("--nbval", "--nbval-current-env", "--nbval-sanitize-with=tests/nbval_sanitize.cfg", "--nbval-cell-timeout=120")
     lessons = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
     notebooks = [name for name in names if name.endswith(".ipynb")] if names else lessons
     tests = [name for name in names if name not in notebooks] if names else ["tests"]

@@ -147,8 +147,10 @@ def _train_epoch(model, batches, optimiser, word_dropout, generator, title) -> f
     for batch in tqdm(batches, desc=title, leave=False):
         batch = batch.to(model.device)
         embedded = model.embedding(batch.ids)
-        kept = (torch.rand(embedded.shape, generator=generator) >= word_dropout).to(embedded.device)
-        logits = model(batch, embedded=embedded * kept / (1 - word_dropout)).logits
+        if word_dropout:
+            kept = (torch.rand(embedded.shape, generator=generator) >= word_dropout).to(embedded.device)
+            embedded = embedded * kept / (1 - word_dropout)
+        logits = model(batch, embedded=embedded).logits
         loss = functional.cross_entropy(logits, batch.labels)
         optimiser.zero_grad()
         loss.backward()
