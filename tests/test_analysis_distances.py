@@ -7,8 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
+from scipy.special import rel_entr
 
-from course_utils.analysis.distances import jsd, overlap, tvd
+from course_utils.analysis.distances import jsd, kl, overlap, tvd
 
 
 @st.composite
@@ -35,6 +36,22 @@ def test_jsd_is_scipys_and_within_its_range(rows):
 def test_overlap_sums_to_what_jsd_falls_short_by(rows):
     p, q = rows
     assert abs(float(jsd(p, q)) - (math.log(2) - float(overlap(p, q).sum()) / 2)) < 1e-14
+
+
+@settings(deadline=None)
+@given(pairs())
+def test_kl_is_scipys_where_that_is_finite_and_finite_elsewhere(rows):
+    p, q = rows
+    wanted, ours = rel_entr(p.numpy(), q.numpy()).sum(), float(kl(p, q))
+    assert abs(ours - wanted) < 1e-12 if math.isfinite(wanted) else -1e-12 < ours < math.inf
+
+
+def test_kl_has_a_gradient_where_weights_are_0():
+    q = torch.tensor([0.0, 1.0], requires_grad=True)
+    for p in ([0.0, 1.0], [0.5, 0.5], [1.0, 0.0]):
+        kl(torch.tensor(p), q).backward()
+    assert q.grad.isfinite().all()
+    assert abs(float(kl(torch.tensor([1.0, 0.0]), q.detach())) + math.log(torch.finfo(torch.float32).tiny)) < 1e-4
 
 
 def test_known_values():

@@ -21,6 +21,19 @@ def tvd(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
     return (p - q).abs().sum(-1) / 2
 
 
+def kl(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+    """Kullback-Leibler divergence of `q` from `p` in nats (Kullback & Leibler 1951), 0 or more: 0 if equal.
+
+    Args:
+        p, q: (..., N), each row not negative with sum 1; positions where p is 0 (padding) do not count.
+    Returns:
+        (...), never NaN or infinite, with finite gradients: a weight of `q` counts as at least the smallest normal number (1.2e-38
+        in single precision), so that a `q` of 0 where `p` is 1 costs about 87 nats.
+    """
+    least = torch.finfo(p.dtype).tiny
+    return (p * (p.clamp_min(least).log() - q.clamp_min(least).log())).sum(-1)
+
+
 def jsd(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
     """Jensen-Shannon divergence with natural logarithms (Lin 1991), in [0, log 2]: 0 if equal, log 2 if disjoint.
 

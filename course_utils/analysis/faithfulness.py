@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 
 from course_utils.analysis.erasure import RANDOM, average_draws, methods_of, predict_kept, ranks
-from course_utils.analysis.resampling import draws
+from course_utils.analysis.resampling import draws, interval
 from course_utils.data import Batch
 from course_utils.errors import AnalysisError
 from course_utils.models import AttentionClassifier
@@ -154,9 +154,9 @@ def intervals(
     difference = values - values[:, partners] if len(base) else np.full(values.shape, math.nan)
     weights = draws(len(values), n_resamples, seed) / len(values)
     columns = {"measure": column, "mean": values.mean(0)}
-    columns["low"], columns["high"] = np.percentile(weights @ values, [2.5, 97.5], axis=0)
+    columns["low"], columns["high"] = interval(weights @ values)
     columns["difference"] = difference.mean(0)
-    columns["difference_low"], columns["difference_high"] = np.percentile(weights @ difference, [2.5, 97.5], axis=0)
+    columns["difference_low"], columns["difference_high"] = interval(weights @ difference)
     return order.to_frame(index=False).assign(**columns, n=len(values), n_undefined=len(wide) - len(values))
 
 

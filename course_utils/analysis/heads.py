@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from course_utils.analysis.resampling import draws
+from course_utils.analysis.resampling import draws, interval
 from course_utils.data.parsing import Alignment, Parse, align, parse
 from course_utils.errors import AnalysisError
 from course_utils.models.maps import AttentionMaps
@@ -184,7 +184,7 @@ def positions(
     right = np.take_along_axis(hits[second], offset[None, ..., None], -1)[..., 0]
     n = asked[second][:, offset]
     weights = draws(len(right), n_resamples, seed)
-    low, high = np.percentile(np.tensordot(weights, right, 1) / np.tensordot(weights, n, 1).clip(1), [2.5, 97.5], axis=0)
+    low, high = interval(np.tensordot(weights, right, 1) / np.tensordot(weights, n, 1).clip(1))
     layers, heads = np.indices(offset.shape).reshape(2, -1)
     columns = {"layer": layers, "head": heads, "offset": np.array(OFFSETS)[offset.ravel()]}
     scores = {"score": right.sum(0) / n.sum(0).clip(1), "low": low, "high": high, "n": n.sum(0).astype(int)}
@@ -238,4 +238,4 @@ def _intervals(inputs: np.ndarray, values: np.ndarray, n_resamples: int, seed: i
     sums = np.zeros((len(texts), values.shape[1] + 1))
     np.add.at(sums, at, np.column_stack([values, np.ones(len(values))]))
     resampled = draws(len(texts), n_resamples, seed) @ sums
-    return np.percentile(resampled[:, :-1] / resampled[:, -1:], [2.5, 97.5], axis=0).T
+    return interval(resampled[:, :-1] / resampled[:, -1:]).T

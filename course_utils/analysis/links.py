@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from course_utils.analysis.resampling import draws
+from course_utils.analysis.resampling import draws, interval
 from course_utils.data.templates import Link
 from course_utils.errors import AnalysisError
 from course_utils.models.maps import AttentionMaps
@@ -106,7 +106,7 @@ def accuracy(frame: pd.DataFrame, by: Sequence[str] = HEAD, *, n_resamples: int 
     cells = frame.groupby([*by, "group"])["right"].agg(["sum", "count"]).unstack("group", fill_value=0)
     right, count = cells["sum"].to_numpy(), cells["count"].to_numpy()
     drawn = draws(right.shape[1], n_resamples, seed)
-    low, high = np.percentile((drawn @ right.T) / (drawn @ count.T).clip(min=1), [2.5, 97.5], axis=0)
+    low, high = interval((drawn @ right.T) / (drawn @ count.T).clip(min=1))
     total = count.sum(1)
     columns = {"accuracy": right.sum(1) / total, "low": low, "high": high, "n": total}
     return pd.DataFrame(columns, index=cells.index).reset_index()

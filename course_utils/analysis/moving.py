@@ -14,8 +14,8 @@ import torch
 from course_utils.analysis.distances import tvd
 from course_utils.errors import AnalysisError
 from course_utils.models.finetuned import EncoderClassifier, logits_of
-from course_utils.models.heads import attention_modules
-from course_utils.models.moving import Head, HeadWeights, read_head, use_heads
+from course_utils.models.heads import Head, attention_modules
+from course_utils.models.moving import HeadWeights, read_head, use_heads
 from course_utils.models.pieces import Pieces
 from course_utils.models.transformer import Encoder
 

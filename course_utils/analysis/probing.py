@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from course_utils.analysis.resampling import draws
+from course_utils.analysis.resampling import draws, interval
 from course_utils.data.parsing import Parse, align
 from course_utils.errors import AnalysisError
 from course_utils.models import Encoder
@@ -283,7 +283,7 @@ def accuracy(frame: pd.DataFrame, by: Sequence[str] = (), *, n_resamples: int = 
     for key, group in groups:
         right, count = _by_sentence(group, np.unique(group["sentence"]))
         drawn = draws(len(count), n_resamples, seed)
-        low, high = np.percentile((drawn @ right) / (drawn @ count), [2.5, 97.5])
+        low, high = interval((drawn @ right) / (drawn @ count))
         rows.append((*key, right.sum() / count.sum(), low, high, len(group)))
     return pd.DataFrame(rows, columns=[*by, "accuracy", "low", "high", "n"])
 
@@ -321,7 +321,7 @@ def difference(
         sides = [_by_sentence(group[group[column] == name], names) for name in (first, second)]
         points = [right.sum() / count.sum() for right, count in sides]
         resampled = [(drawn @ right) / (drawn @ count) for right, count in sides]
-        low, high = np.percentile(resampled[0] - resampled[1], [2.5, 97.5])
+        low, high = interval(resampled[0] - resampled[1])
         rows.append((*key, points[0] - points[1], low, high))
     return pd.DataFrame(rows, columns=[*by, "difference", "low", "high"])
 

@@ -14,12 +14,10 @@ from scipy.cluster import hierarchy
 from torch.nn import functional
 
 from course_utils.analysis.clustering import HeadDistances
-from course_utils.analysis.resampling import draws
+from course_utils.analysis.resampling import draws, interval
 from course_utils.errors import AnalysisError
 from course_utils.models.finetuned import EncoderClassifier
-from course_utils.models.heads import gate_heads
-
-Head = tuple[int, int]  # layer, head
+from course_utils.models.heads import Head, gate_heads
 
 
 def gates_without(classifier: EncoderClassifier, heads: Iterable[Head]) -> torch.Tensor:
@@ -213,7 +211,7 @@ def accuracies(table: pd.DataFrame, *, n_resamples: int = 1000, seed: int = 0) -
         whole = wide.xs((plan, 0), level=["plan", "removed"]).to_numpy().mean(0)
         lost = whole - each.to_numpy().mean(0)
         by_seed = each.to_numpy().mean(1)
-        rows.append((plan, removed, by_seed.mean(), by_seed.min(), by_seed.max(), lost.mean(), *_interval(weights @ lost)))
+        rows.append((plan, removed, by_seed.mean(), by_seed.min(), by_seed.max(), lost.mean(), *interval(weights @ lost)))
     columns = ["plan", "removed", "accuracy", "lowest", "highest", "loss", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -231,7 +229,7 @@ def affordable(table: pd.DataFrame, points: float = 1.0, *, n_resamples: int = 1
         wide = part.groupby(["removed", "text"])["correct"].mean().unstack("text")
         count = partial(_before_fall, np.array(wide.index), points / 100)
         values = wide.to_numpy()
-        rows.append((plan, count(values.mean(1)), *_interval([count(values @ weight) for weight in weights])))
+        rows.append((plan, count(values.mean(1)), *interval([count(values @ weight) for weight in weights])))
     return pd.DataFrame(rows, columns=["plan", "heads", "low", "high"])
 
 
@@ -274,8 +272,3 @@ def _margins(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
 def _before_fall(counts: np.ndarray, allowed: float, accuracy: np.ndarray) -> int:
     fallen = accuracy[0] - accuracy > allowed + 1e-9
     return int(counts[fallen.argmax() - 1] if fallen.any() else counts[-1])
-
-
-def _interval(values: Sequence[float]) -> tuple[float, float]:
-    low, high = np.percentile(values, [2.5, 97.5])
-    return float(low), float(high)

@@ -14,10 +14,12 @@ from torch.func import functional_call
 from torch.nn.functional import pad
 from tqdm.auto import tqdm
 
+from course_utils.analysis.distances import kl
 from course_utils.analysis.moving import least_squares
 from course_utils.errors import AnalysisError
 from course_utils.models.finetuned import EncoderClassifier
-from course_utils.models.moving import Head, HeadWeights, read_head, replaced, use_heads
+from course_utils.models.heads import Head
+from course_utils.models.moving import HeadWeights, read_head, replaced, use_heads
 from course_utils.models.pieces import Pieces
 from course_utils.models.transformer import Encoder
 
@@ -127,7 +129,7 @@ def learn(
         with torch.no_grad():
             map_before, before = _map_and_logits(classifier, pieces, {}, source)
         map_now, now = _map_and_logits(classifier, pieces, replaced(body, weights()), target)
-        losses = {"map": _divergence(map_before, map_now)[pieces.mask].mean(), "prediction": _divergence(before, now).mean()}
+        losses = {"map": kl(map_before, map_now)[pieces.mask].mean(), "prediction": kl(before, now).mean()}
         rows.append({"step": step} | {name: loss.item() for name, loss in losses.items()})
         optimiser.zero_grad()
         sum(losses.values()).backward()
@@ -143,9 +145,3 @@ def _map_and_logits(
     read = {"input_ids": pieces.ids, "attention_mask": pieces.mask.long(), "output_attentions": True}
     output = functional_call(classifier.body, dict(parameters), kwargs=read)
     return output.attentions[head[0]][:, head[1]], classifier.head(output.last_hidden_state[:, 0]).softmax(-1)
-
-
-def _divergence(before: torch.Tensor, now: torch.Tensor) -> torch.Tensor:
-    """Kullback-Leibler divergence of rows, in nats."""
-    least = torch.finfo(before.dtype).tiny
-    return (before * (before.clamp(min=least).log() - now.clamp(min=least).log())).sum(-1)

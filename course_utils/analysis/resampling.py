@@ -1,4 +1,4 @@
-"""The bootstrap's draws, shared by every interval over texts."""
+"""The bootstrap's draws and the interval that they give, shared by every interval over texts."""
 
 import numpy as np
 
@@ -9,3 +9,8 @@ def draws(n_items: int, n_resamples: int, seed: int) -> np.ndarray:
     `draws @ values / n_items` are the means of all resamples.
     """
     return np.random.default_rng(seed).multinomial(n_items, np.full(n_items, 1 / n_items), size=n_resamples)
+
+
+def interval(resampled: np.ndarray) -> np.ndarray:
+    """(2, ...) the ends of the 95 % percentile interval over resamples, the first axis (Efron 1979)."""
+    return np.percentile(resampled, [2.5, 97.5], axis=0)

@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
 from scipy.stats import rankdata
 
 from course_utils.analysis.probing import WordStates
-from course_utils.analysis.resampling import draws
+from course_utils.analysis.resampling import draws, interval
 from course_utils.data.parsing import Parse
 from course_utils.errors import AnalysisError
 
@@ -169,7 +169,7 @@ def summary(frame: pd.DataFrame, by: Sequence[str] = (), *, n_resamples: int = 1
             "Spearman": (group["spearman"].fillna(0).to_numpy(), known.astype(float)),
         }
         for score, (part, whole) in sums.items():
-            low, high = np.percentile((drawn @ part) / (drawn @ whole), [2.5, 97.5])
+            low, high = interval((drawn @ part) / (drawn @ whole))
             rows.append((*key, score, part.sum() / whole.sum(), low, high))
     return pd.DataFrame(rows, columns=[*by, "score", "mean", "low", "high"])
 

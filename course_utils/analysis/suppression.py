@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 
 from course_utils.analysis.contribution import written_values
-from course_utils.analysis.resampling import draws
+from course_utils.analysis.resampling import draws, interval
 from course_utils.errors import AnalysisError
 from course_utils.models.finetuned import EncoderClassifier
 from course_utils.models.heads import gate_heads
@@ -133,7 +133,7 @@ def by_head(frame: pd.DataFrame, column: str, *, n_resamples: int = 1000, seed: 
     """
     values = frame.pivot(index=list(HEAD), columns="input", values=column)
     drawn = draws(values.shape[1], n_resamples, seed) @ values.to_numpy(dtype=float).T / values.shape[1]
-    low, high = np.percentile(drawn, [2.5, 97.5], axis=0)
+    low, high = interval(drawn)
     return pd.DataFrame({"mean": values.mean(axis=1), "low": low, "high": high}).reset_index()
 
 

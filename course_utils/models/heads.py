@@ -9,6 +9,8 @@ from torch import nn
 
 from course_utils.errors import ModelError
 
+Head = tuple[int, int]  # layer, head, both from 0
+
 
 class _Family(NamedTuple):
     """Where a family of models keeps the parts of its attention: the list of layers, then, in each, paths of modules.

@@ -11,9 +11,8 @@ import torch
 from torch import nn
 
 from course_utils.errors import ModelError
-from course_utils.models.heads import attention_modules
+from course_utils.models.heads import Head, attention_modules
 
-Head = tuple[int, int]  # layer, head, both from 0
 _PARTS = {"query": "query", "key": "key", "value": "value", "output": "projection"}
 
 

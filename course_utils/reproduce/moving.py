@@ -5,7 +5,8 @@ import pandas as pd
 from course_utils.analysis import moving, patterns, relocation
 from course_utils.data import load
 from course_utils.models.finetuned import EncoderClassifier, load_finetuned
-from course_utils.models.moving import Head, read_head, use_heads
+from course_utils.models.heads import Head
+from course_utils.models.moving import read_head, use_heads
 from course_utils.reproduce.study import Study, Values, drawn, rows
 
 RECIPE = "minilm-finetuned"

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import pandas as pd
 
 from course_utils.analysis import clustering, pruning
-from course_utils.analysis.pruning import Head
 from course_utils.data import Example, load
 from course_utils.models import EncoderClassifier, load_finetuned
+from course_utils.models.heads import Head
 from course_utils.reproduce.study import Study, drawn, rows
 
 RECIPE = "rotten_tomatoes-minilm"

@@ -16,7 +16,8 @@ from course_utils.analysis.freedom import Furthest
 from course_utils.analysis.moving import prediction_change, refitted
 from course_utils.errors import ShowError
 from course_utils.models.finetuned import EncoderClassifier
-from course_utils.models.moving import Head, HeadWeights, exchanged, read_head, use_heads
+from course_utils.models.heads import Head
+from course_utils.models.moving import HeadWeights, exchanged, read_head, use_heads
 from course_utils.show.colours import WEIGHTS
 from course_utils.show.display import figure_html, theme
 from course_utils.show.tables import require
