@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import torch
 
-from course_utils.analysis import lstm
 from course_utils.analysis.erasure import predict_kept
 from course_utils.analysis.removal import runs
 from course_utils.data import Batch
@@ -38,7 +37,7 @@ def gradient(model: AttentionClassifier, batch: Batch, *, hold_attention: bool =
         embedded = model.embedding(texts.ids).detach().requires_grad_()
         query = detached_query(model, texts)
         with torch.enable_grad():
-            hidden = lstm.states_of(model.encoder, embedded, texts.mask)
+            hidden = states_of(model, embedded, texts.mask)
             attention = model.attention(hidden, texts.mask, query)
             weights = attention.detach() if hold_attention else attention
             probabilities = model.decoder((weights[:, None] @ hidden).squeeze(1), query).softmax(-1)
@@ -98,6 +97,12 @@ def leave_one_out(model: AttentionClassifier, batch: Batch, *, max_tokens: int =
 def _numpy(values: torch.Tensor) -> np.ndarray:
     """Numpy has no bfloat16, and sums in half precision overflow."""
     return (values.float() if values.dtype in (torch.float16, torch.bfloat16) else values).numpy()
+
+
+def states_of(model: AttentionClassifier, embedded: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """(B, T, H), differentiable with respect to the word vectors; cuDNN differentiates an LSTM only where it is being trained."""
+    with torch.backends.cudnn.flags(enabled=False):
+        return model.encoder(embedded, mask)
 
 
 def detached_query(model: AttentionClassifier, batch: Batch) -> torch.Tensor | None:

@@ -3,8 +3,7 @@
 import pandas as pd
 import torch
 
-from course_utils.analysis import lstm
-from course_utils.analysis.importance import by_token, detached_query
+from course_utils.analysis.importance import by_token, detached_query, states_of
 from course_utils.data import Batch
 from course_utils.errors import AnalysisError
 from course_utils.models import AttentionClassifier
@@ -38,7 +37,7 @@ def integrated_gradients(model: AttentionClassifier, batch: Batch, *, n_steps: i
         embedded: torch.Tensor, mask: torch.Tensor, predicted: torch.Tensor, query: torch.Tensor | None = None
     ) -> torch.Tensor:
         """(N,) p - 1 of the predicted class, from the other classes: exact where p rounds to 1."""
-        hidden = lstm.states_of(model.encoder, embedded, mask)
+        hidden = states_of(model, embedded, mask)
         context = (model.attention(hidden, mask, query)[:, None] @ hidden).squeeze(1)
         return -model.decoder(context, query).softmax(-1).scatter(1, predicted, 0).sum(1)
 

@@ -80,7 +80,7 @@ def _bilstm_runs(model: AttentionClassifier, embedded: torch.Tensor, mask: torch
     lengths = mask.sum(1)
     cells, mirror = Cells.of(model.encoder), mirror_of(mask)
     inputs = cells.project(embedded, mirror)
-    hidden, cell, _ = cells.read(inputs)
+    hidden, cell = cells.read(inputs)
 
     weight, bias = model.attention.linear()
     to_tables = _halves(torch.cat([weight, model.decoder.weight]))  # one product gives projection and contribution

@@ -119,7 +119,7 @@ def make_batches(
     texts: Iterable[Example | str],
     vocabulary: Vocabulary,
     *,
-    token_budget: int = 8192,
+    token_budget: int = 4096,
     max_tokens: int | None = None,
     generator: torch.Generator | None = None,
 ) -> list[Batch]:
