@@ -56,4 +56,5 @@ def overlap(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
     Returns:
         (...), in [0, 2 log 2], growing with both weights.
     """
-    return xlogx(p + q) - xlogx(p) - xlogx(q)
+    total = p + q
+    return torch.xlogy(total, total) - torch.xlogy(p, p) - torch.xlogy(q, q)
