@@ -177,7 +177,7 @@ def test(names: list[str]) -> int:
         checks["ruff check"] = ("ruff", "check", ".")
         checks["ruff format"] = ("ruff", "format", "--check", ".")
     if tests:
-        checks["pytest"] = ("pytest", "-n", "2", *tests)
+        checks["pytest"] = ("pytest", "-n", "2", "--dist", "worksteal", *tests)
     if notebooks:
         checks["nbval"] = ("pytest", *nbval, "-n", "2", "--dist", "loadfile", *notebooks)
     one_thread = {"OMP_NUM_THREADS": "1"}  # two workers already keep two cores busy
