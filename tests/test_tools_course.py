@@ -143,3 +143,22 @@ def test_lock_satisfies_every_floor():
     floors = [Requirement(line) for line in (course.ROOT / "requirements.txt").read_text().splitlines() if line and line[0] != "#"]
     assert [str(r) for r in floors if not r.specifier.contains(pins[canonicalize_name(r.name)])] == []
     assert [str(r) for r in floors if any(s.operator != ">=" for s in r.specifier)] == []
+
+
+def test_what_the_lock_names_installs_on_the_oldest_python():
+    """Debian 12 has Python 3.11.2, and some releases ask for a later patch of the same minor version."""
+    from importlib.metadata import PackageNotFoundError, metadata
+
+    from packaging.specifiers import SpecifierSet
+
+    oldest, asked = ".".join(map(str, course.OLDEST_PYTHON)), {}
+    for line in (course.ROOT / "requirements.lock").read_text().splitlines():
+        name, _, version = line.partition("==")
+        try:
+            found = metadata(name) if version else {}
+        except PackageNotFoundError:  # of an extra that is not installed here
+            continue
+        if found.get("Version") == version and version:
+            asked[name] = found.get("Requires-Python") or ""
+    assert len(asked) > 100
+    assert {name: rule for name, rule in asked.items() if not SpecifierSet(rule).contains(f"{oldest}.0")} == {}

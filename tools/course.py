@@ -199,7 +199,7 @@ def site(_: list[str]) -> int:
 
 
 def lock(_: list[str]) -> int:
-    """Write the newest versions that the floors allow to requirements.lock.
+    """Write the newest versions that the floors and the oldest Python allow to requirements.lock.
 
     torch keeps its version: it moves by editing its line, once its new CPU build is tried on every system.
     """
@@ -212,7 +212,11 @@ def lock(_: list[str]) -> int:
             "--ignore-installed",
             "--report",
             str(report),
-            "--editable",
+            "--python-version",
+            ".".join(map(str, OLDEST_PYTHON)),
+            "--only-binary=:all:",
+            "--target",
+            str(Path(folder, "unused")),
             ".[dev,hub]",
             locked_torch(),
         )
