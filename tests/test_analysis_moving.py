@@ -9,16 +9,12 @@ import torch
 from course_utils.analysis import moving
 from course_utils.errors import AnalysisError, ModelError
 from course_utils.models import load_encoder
-from course_utils.models.finetuned import EncoderClassifier
 from course_utils.models.moving import HeadWeights, exchanged, read_head, replaced, use_heads
 
 
 @pytest.fixture(scope="module")
 def classifier(tmp_path_factory):
-    made = EncoderClassifier(load_encoder(tiny.save_bert(tmp_path_factory.mktemp("models") / "bert")))
-    with torch.no_grad():
-        made.head.weight.copy_(torch.randn(2, 12, generator=torch.Generator().manual_seed(3)))
-    return made.eval().requires_grad_(False)
+    return tiny.classifier(tmp_path_factory.mktemp("models") / "bert")
 
 
 @pytest.fixture(scope="module")

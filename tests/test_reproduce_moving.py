@@ -1,18 +1,13 @@
 """The study of moved attention on a tiny model."""
 
 import tiny
-import torch
 
 from course_utils.analysis.moving import WAYS
-from course_utils.models import load_encoder
-from course_utils.models.finetuned import EncoderClassifier
 from course_utils.reproduce import moving
 
 
 def test_a_sample_has_each_measure_and_every_way(tmp_path):
-    classifier = EncoderClassifier(load_encoder(tiny.save_bert(tmp_path / "bert"))).eval().requires_grad_(False)
-    with torch.no_grad():
-        classifier.head.weight.copy_(torch.randn(2, 12, generator=torch.Generator().manual_seed(3)))
+    classifier = tiny.classifier(tmp_path / "bert")
     texts = tiny.TEXTS
     found = moving.measured(classifier, texts[:4], texts[2:], 3, layer=1, source=0, one=2, giver=(0, 1), taker=(1, 2))
     assert set(found["seed"]) == {3} and set(found["n"]) == {4} and found["value"].notna().all()

@@ -7,17 +7,12 @@ import torch
 
 from course_utils.analysis import pruning as analysis
 from course_utils.data import Example
-from course_utils.models import load_encoder
-from course_utils.models.finetuned import EncoderClassifier
 from course_utils.reproduce import pruning
 
 
 @pytest.fixture(scope="module")
 def classifier(tmp_path_factory):
-    made = EncoderClassifier(load_encoder(tiny.save_bert(tmp_path_factory.mktemp("tiny") / "bert"))).eval().requires_grad_(False)
-    with torch.no_grad():
-        made.head.weight.copy_(torch.randn(2, 12, generator=torch.Generator().manual_seed(3)))
-    return made
+    return tiny.classifier(tmp_path_factory.mktemp("tiny") / "bert")
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,6 @@ import torch
 
 from course_utils.analysis.freedom import Furthest
 from course_utils.errors import ShowError
-from course_utils.models import load_encoder
-from course_utils.models.finetuned import EncoderClassifier
 from course_utils.show import moving
 
 
@@ -22,10 +20,7 @@ def close():
 
 @pytest.fixture(scope="module")
 def classifier(tmp_path_factory):
-    made = EncoderClassifier(load_encoder(tiny.save_bert(tmp_path_factory.mktemp("models") / "bert")))
-    with torch.no_grad():
-        made.head.weight.copy_(torch.randn(2, 12, generator=torch.Generator().manual_seed(3)))
-    return made.eval().requires_grad_(False)
+    return tiny.classifier(tmp_path_factory.mktemp("models") / "bert")
 
 
 def test_freedom_draws_the_rule_and_the_measured():

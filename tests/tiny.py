@@ -15,6 +15,9 @@ from transformers import (
     GPT2Tokenizer,
 )
 
+from course_utils.models import load_encoder
+from course_utils.models.finetuned import EncoderClassifier
+
 WORDS = "the a film movie good bad was is not very un ##believ ##able ##s plot actor of and in it , . ! ? ' he she"
 TEXTS = [
     "the film was good .",
@@ -39,6 +42,13 @@ def save_bert(folder: Path, *, layers: int = 2, heads: int = 3, seed: int = 0, s
         initializer_range=sigma,
     )
     return _save_model(BertModel, config, folder, seed)
+
+
+def classifier(folder: Path) -> EncoderClassifier:
+    """A classifier of two classes over `save_bert`'s model, with a head whose weights are not 0."""
+    made = EncoderClassifier(load_encoder(save_bert(folder))).eval().requires_grad_(False)
+    made.head.weight.copy_(torch.randn(made.head.weight.shape, generator=torch.Generator().manual_seed(3)))
+    return made
 
 
 def save_distilbert(folder: Path) -> Path:
