@@ -25,6 +25,13 @@ def test_a_line_a_group_with_its_means():
     plt.close(fig)
 
 
+@pytest.mark.parametrize(("rows", "said"), [(frame(), ""), (pd.concat([frame(), frame()]), "band: 95 % interval")])
+def test_the_legend_speaks_of_a_band_only_where_there_is_one(rows, said):
+    fig = curves(rows, "x", "y", **NAMED)
+    assert fig.axes[0].get_legend().get_title().get_text() == said
+    plt.close(fig)
+
+
 @pytest.mark.parametrize(
     ("table", "match"), [(frame(9), "too many lines"), (frame().drop(columns="y"), "no column y"), (frame()[:0], "no rows")]
 )

@@ -37,5 +37,6 @@ def curves(frame: pd.DataFrame, x: str, y: str, *, group: str, title: str, xlabe
         axes.minorticks_off()
     axes.set(xlabel=xlabel, ylabel=ylabel, title=title)
     axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
-    sns.move_legend(axes, "upper left", bbox_to_anchor=(1, 1), title="band: 95 % interval")
+    band = "band: 95 % interval" if frame.duplicated([x, group]).any() else None
+    sns.move_legend(axes, "upper left", bbox_to_anchor=(1, 1), title=band)
     return fig
