@@ -7,6 +7,7 @@ from classifiers import TEXTS, VOCABULARY, small_model
 
 from course_utils.analysis import importance
 from course_utils.analysis.importance import leave_one_out
+from course_utils.analysis.lstm import Direction
 from course_utils.data import make_batch
 from course_utils.errors import AnalysisError
 
@@ -30,6 +31,33 @@ def test_equals_deleting_and_encoding_again(encoder, attention, dtype, tolerance
         expected = np.concatenate([deleted_and_encoded_again(model, text) for text in texts])
         assert frame["leave_one_out"].max() > 1e-3
         np.testing.assert_allclose(frame["leave_one_out"], expected, rtol=0, atol=tolerance)
+
+
+LONG = [" ".join("abcdefghij"[number * step % 10] for number in range(length)) for step, length in ((3, 150), (7, 130), (1, 40))]
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-6)])
+def test_in_long_texts_what_is_forgotten_is_followed_no_further_and_nothing_changes(dtype, tolerance):
+    model, batch = small_model().to(dtype), make_batch(LONG, VOCABULARY)
+    expected = np.concatenate([deleted_and_encoded_again(model, text) for text in LONG])
+    np.testing.assert_allclose(leave_one_out(model, batch)["leave_one_out"], expected, rtol=0, atol=tolerance)
+
+    forward, _ = Direction.of(model.encoder)
+    inputs = forward.project(model.embedding(batch.ids))
+    with torch.no_grad():
+        followed = sum(len(now.text) for now in forward.without_each(inputs, *forward.read(inputs), batch.lengths))
+    assert followed < 0.9 * sum(length * (length - 1) // 2 for length in batch.lengths.tolist())
+
+
+def test_what_an_encoder_never_forgets_is_followed_to_the_end():
+    model = small_model()
+    with torch.no_grad():
+        for bias in (model.encoder.lstm.bias_ih_l0, model.encoder.lstm.bias_ih_l0_reverse):
+            bias[8:16] = 40  # the forget gate of 8 cells
+    frame = leave_one_out(model, make_batch(LONG, VOCABULARY))
+    expected = np.concatenate([deleted_and_encoded_again(model, text) for text in LONG])
+    assert frame["leave_one_out"].iloc[0] > 1e-6
+    np.testing.assert_allclose(frame["leave_one_out"], expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("encoder", ["bilstm", "cnn", "average"])

@@ -56,8 +56,9 @@ def leave_one_out(model: AttentionClassifier, batch: Batch, *, max_tokens: int =
     """Change of the prediction when a token is deleted and the text is encoded again (Jain & Wallace 2019, section 4.1).
 
     The values are those of re-encoding every shortened text, but only what a deletion changes is computed (see `removal`). The cost
-    of a text of T tokens still grows with T^2 steps of the encoder and its memory with T^2 numbers a class. Models with a query or
-    without a linear decoder have no such short way: their shortened texts are encoded one by one (see `erasure.predict_kept`).
+    of a text of T tokens grows with T^2 encoder steps, or with T times the span that an LSTM remembers, if that is shorter; the
+    memory grows with T^2 numbers a class. Models with a query or without a linear decoder have no such short way: their shortened
+    texts are encoded one by one (see `erasure.predict_kept`).
 
     Args:
         batch: B inputs.
@@ -72,7 +73,7 @@ def leave_one_out(model: AttentionClassifier, batch: Batch, *, max_tokens: int =
     if longest > max_tokens:
         position = int(batch.index[batch.lengths.argmax()])
         raise AnalysisError(
-            f"input {position} has {longest} tokens, so leave-one-out needs about {longest**2:,} encoder steps for it; "
+            f"input {position} has {longest} tokens, so leave-one-out needs up to {longest**2:,} encoder steps for it; "
             f"shorten it (make_batch(..., max_tokens={max_tokens})) or allow it (leave_one_out(..., max_tokens={longest}))"
         )
 

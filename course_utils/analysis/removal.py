@@ -7,11 +7,12 @@ module says how the tables change when a token is deleted and the text is encode
 from dataclasses import dataclass
 
 import torch
+from torch.nn.functional import linear
 
-from course_utils.analysis.lstm import Cells, mirror_of, mirrored
+from course_utils.analysis.lstm import Direction
 from course_utils.errors import AnalysisError
 from course_utils.models import AttentionClassifier
-from course_utils.models.encoders import BiLSTMEncoder
+from course_utils.models.encoders import BiLSTMEncoder, turned
 
 
 @dataclass(frozen=True)
@@ -71,59 +72,46 @@ def _local_runs(model: AttentionClassifier, embedded: torch.Tensor, mask: torch.
 
 
 def _bilstm_runs(model: AttentionClassifier, embedded: torch.Tensor, mask: torch.Tensor) -> Runs:
-    """Continue each direction from the state before the gap, for all gaps at once.
+    """Continue each direction from the state before the gap, for all gaps at once, until the gap is forgotten.
 
     Deleting token t changes the forward states after it and the backward states before it, nothing else. The projection of a
     token's word vector is the same in all versions; projection and contribution of a state are sums of a forward and a backward
     half, one of which is always that of the whole text. Of the versions only the tables are kept, never the T^2 states.
     """
-    lengths = mask.sum(1)
-    cells, mirror = Cells.of(model.encoder), mirror_of(mask)
-    inputs = cells.project(embedded, mirror)
-    hidden, cell = cells.read(inputs)
+    lengths, order, texts = mask.sum(1), turned(mask), torch.arange(len(mask), device=mask.device)
+    directions = Direction.of(model.encoder)
+    in_reading_order = embedded, embedded.gather(1, order[..., None].expand_as(embedded))
+    inputs = [direction.project(part) for direction, part in zip(directions, in_reading_order, strict=True)]
+    states = [direction.read(part) for direction, part in zip(directions, inputs, strict=True)]
 
     weight, bias = model.attention.linear()
-    to_tables = _halves(torch.cat([weight, model.decoder.weight]))  # one product gives projection and contribution
-    halves = hidden @ to_tables[:, None]
-    other_halves = torch.stack([mirrored(side, mirror) for side in halves.flip(0)]) + torch.cat([bias, model.decoder.bias])
+    biases = torch.cat([bias, model.decoder.bias])
+    to_tables = torch.cat([weight, model.decoder.weight]).chunk(2, dim=1)  # one product gives projection and contribution
+    halves = [linear(hidden, part) for (hidden, _), part in zip(states, to_tables, strict=True)]
 
     def tables(sums: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         projected, contributions = sums.tensor_split([len(bias)], dim=-1)
         return model.attention.score_of(projected), contributions
 
-    longest, count = mask.shape[1], len(mask)
-    scores = hidden.new_zeros(2, longest, longest, count)  # direction, step, deleted token, text
-    logits = hidden.new_zeros(2, longest, longest, count, model.decoder.out_features)
-    longer = (lengths > torch.arange(longest, device=mask.device)[:, None]).sum(1).tolist()  # texts that have this step
-    now_hidden, now_cell = torch.zeros_like(hidden), torch.zeros_like(cell)
-    for step in range(1, longest):
-        active = longer[step]
-        if active < now_hidden.shape[2]:
-            now_hidden, now_cell = now_hidden[:, :, :active].contiguous(), now_cell[:, :, :active].contiguous()
-        if step > 1:  # the version without token step - 1 starts here, from the state before that token
-            now_hidden[:, step - 1], now_cell[:, step - 1] = hidden[:, step - 2, :active], cell[:, step - 2, :active]
-        rows = now_hidden[:, :step].flatten(1, 2)
-        cells.advance(rows, now_cell[:, :step].flatten(1, 2), inputs[:, step, :active])
-        sums = (rows @ to_tables).unflatten(1, (step, active)).add_(other_halves[:, step, None, :active])
-        scores[:, step, :step, :active], logits[:, step, :step, :active] = tables(sums)
+    def versions(side: int) -> list[torch.Tensor]:
+        """Scores and logits, (step, deleted, text, ...): those of the whole text, and over them what a deletion changes."""
+        other = halves[1 - side][order.T, texts] + biases
+        found = [whole[:, None].repeat(1, len(whole), *[1] * (whole.dim() - 1)) for whole in tables(halves[side] + other)]
+        for now in directions[side].without_each(inputs[side], *states[side], lengths):
+            changed = tables(other[now.step].index_select(0, now.text).addmm_(now.hidden, to_tables[side].T))
+            for table, values in zip(found, changed, strict=True):
+                table[now.step, now.deleted, now.text] = values
+        return found
 
-    whole_scores, whole_logits = tables((halves[0] + other_halves[0]).transpose(0, 1))
-    return Runs(
-        torch.cat([_both_sides(scores, mirror), whole_scores[:, None]], dim=1),
-        torch.cat([_both_sides(logits, mirror), whole_logits[:, None]], dim=1),
-    )
+    whole = tables((halves[0] + halves[1][order.T, texts] + biases).transpose(0, 1))
+    sides = zip(versions(0), versions(1), strict=True)
+    return Runs(*(torch.cat([_both_sides(*pair, order), part[:, None]], dim=1) for pair, part in zip(sides, whole, strict=True)))
 
 
-def _halves(weight: torch.Tensor) -> torch.Tensor:
-    """(N, 2H) applied to a state that is [forward, backward] to (2, H, N), one for each half."""
-    return torch.stack(weight.chunk(2, dim=1)).transpose(1, 2).contiguous()
-
-
-def _both_sides(values: torch.Tensor, mirror: torch.Tensor) -> torch.Tensor:
-    """(2, step, deleted, B, ...) to (B, deleted, position, ...): forward values behind the gap, backward ones before it."""
-    forward, backward = values.transpose(1, 3)  # text, deleted, step, in place of step, deleted, text
-    turned = mirror.T
-    backward = backward[torch.arange(len(turned), device=turned.device)[:, None, None], turned[:, :, None], turned[:, None, :]]
-    places = torch.arange(turned.shape[1], device=turned.device)
+def _both_sides(forward: torch.Tensor, backward: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
+    """(step, deleted, B, ...) of each direction to (B, deleted, position, ...): forward behind the gap, backward before it."""
+    forward, backward = forward.transpose(0, 2), backward.transpose(0, 2)  # text, deleted, step
+    backward = backward[torch.arange(len(order), device=order.device)[:, None, None], order[:, :, None], order[:, None, :]]
+    places = torch.arange(order.shape[1], device=order.device)
     behind = (places > places[:, None]).view(1, *[len(places)] * 2, *[1] * (forward.dim() - 3))
     return torch.where(behind, forward, backward)

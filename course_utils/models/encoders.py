@@ -27,10 +27,10 @@ class BiLSTMEncoder(nn.Module):
         if embedded.is_cuda:
             packed = nn.utils.rnn.pack_padded_sequence(embedded, mask.sum(1).cpu(), batch_first=True, enforce_sorted=False)
             return nn.utils.rnn.pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=mask.shape[1])[0]
-        turned = _turned(mask)[..., None]
+        order = turned(mask)[..., None]
         forward = self._read(embedded, "")
-        backward = self._read(embedded.gather(1, turned.expand_as(embedded)), "_reverse")
-        states = torch.cat([forward, backward.gather(1, turned.expand_as(backward))], dim=-1)
+        backward = self._read(embedded.gather(1, order.expand_as(embedded)), "_reverse")
+        states = torch.cat([forward, backward.gather(1, order.expand_as(backward))], dim=-1)
         return states.masked_fill(~mask[..., None], 0)
 
     def _read(self, embedded: torch.Tensor, direction: str) -> torch.Tensor:
@@ -97,7 +97,7 @@ class AverageEncoder(nn.Module):
 ENCODERS = {"bilstm": BiLSTMEncoder, "cnn": CNNEncoder, "average": AverageEncoder}
 
 
-def _turned(mask: torch.Tensor) -> torch.Tensor:
+def turned(mask: torch.Tensor) -> torch.Tensor:
     """(B, T): where each place of a text goes when the text is turned round; padding stays. Turning twice changes nothing."""
     places = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
     return torch.where(mask, mask.sum(1, keepdim=True) - 1 - places, places)
