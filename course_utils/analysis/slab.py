@@ -139,13 +139,14 @@ def _not_ruled_out(
 ) -> torch.Tensor:
     """The tokens, (B, 2, T) bool, whose bound is not above what is known: `cost` (B,), and the least attended pair of each wall."""
     attention = attention[:, None]
-    low, low_at, low_near, low_far = _extremes(attention, gap, below)
-    high, high_at, high_near, high_far = _extremes(attention, gap, above)
+    low, low_at, *low_ends = _extremes(attention, gap, below)
+    high, high_at, *high_ends = _extremes(attention, gap, above)
     pair = _pair_overlap(low, gap.gather(2, low_at), high, gap.gather(2, high_at))
     pair = pair.where(low.isfinite() & high.isfinite(), math.inf)
     known = torch.minimum(pair.amin(1, keepdim=True), cost[:, None, None]) + ROUNDING
-    partner, near, far = (torch.where(above, *sides) for sides in ((low, high), (low_near, high_near), (low_far, high_far)))
-    return (_pair_overlap(attention, gap, partner, near) <= known) | (_pair_overlap(attention, gap, partner, far) <= known)
+    partner = torch.where(above, low, high)
+    nearest_and_furthest = torch.where(above, torch.stack(low_ends), torch.stack(high_ends))
+    return (_pair_overlap(attention, gap, partner, nearest_and_furthest) <= known).any(0)
 
 
 def _extremes(attention: torch.Tensor, gap: torch.Tensor, side: torch.Tensor) -> tuple[torch.Tensor, ...]:
