@@ -33,6 +33,7 @@ the batches is not timed, our result tables are.
 
 *Encoder pass* is the physical floor of whatever has to read the text: one forward pass of the model, without gradients. Permutation
 and adversary change attention after the encoder has run, so both sides are given its output, and only the experiment is timed.
+The gradient has no shorter way than one pass forward and one backward, and the baseline goes through the same fast encoder.
 """
 
 

@@ -14,7 +14,7 @@ from course_utils.models import AttentionClassifier
 from course_utils.models.attention import masked_softmax
 from course_utils.models.decoders import LinearDecoder
 
-_TOKENS_AT_ONCE = 2048  # enough rows for an efficient matrix product, few enough for the processor's cache
+_TOKENS_AT_ONCE = 2048  # of shortened texts; enough rows for an efficient matrix product, few enough for the processor's cache
 
 
 def gradient(model: AttentionClassifier, batch: Batch, *, hold_attention: bool = True) -> pd.DataFrame:
@@ -92,7 +92,7 @@ def leave_one_out(model: AttentionClassifier, batch: Batch, *, max_tokens: int =
         change = (probabilities[:, :-1] - whole).abs().sum(-1) / 2
         return {"attention": attention, "leave_one_out": change, "predicted_class": whole.argmax(-1)}
 
-    return by_token(batch.to(model.device), measure)
+    return by_token(batch.to(model.device), measure, tokens_at_once=_TOKENS_AT_ONCE)
 
 
 def _numpy(values: torch.Tensor) -> np.ndarray:
@@ -112,18 +112,19 @@ def detached_query(model: AttentionClassifier, batch: Batch) -> torch.Tensor | N
         return model.encode_query(batch)
 
 
-def by_token(batch: Batch, measure: Callable[[Batch], dict[str, torch.Tensor]]) -> pd.DataFrame:
+def by_token(batch: Batch, measure: Callable[[Batch], dict[str, torch.Tensor]], *, tokens_at_once: int = 1024) -> pd.DataFrame:
     """One row a real token, from what `measure` says of texts of nearly equal length, the longest first.
 
     Args:
         measure: b texts of t tokens to columns of shape (b, t) or (b, 1).
+        tokens_at_once: bounds b x t; a backward pass through more leaves the caches of a small processor.
     """
     columns: dict[str, torch.Tensor] = {}
     order = batch.lengths.argsort(descending=True, stable=True)
     start = 0
     while start < len(order):
         width = int(batch.lengths[order[start]])
-        texts = order[start : start + max(1, _TOKENS_AT_ONCE // width)]
+        texts = order[start : start + max(1, tokens_at_once // width)]
         for name, values in measure(batch.select(texts)).items():
             columns.setdefault(name, values.new_zeros(batch.ids.shape))[texts, :width] = values
         start += len(texts)
