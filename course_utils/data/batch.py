@@ -128,6 +128,7 @@ def make_batches(
     Queries go with their texts and are not counted.
 
     Args:
+        token_budget: the default suits the caches of a small processor when an encoder reads; the same values come from any.
         generator: for training: texts of nearly equal length are mixed anew, and the batches come in random order.
             Without it the batches go from the shortest texts to the longest.
     Raises:
