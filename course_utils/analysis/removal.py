@@ -93,19 +93,22 @@ def _bilstm_runs(model: AttentionClassifier, embedded: torch.Tensor, mask: torch
         projected, contributions = sums.tensor_split([len(bias)], dim=-1)
         return model.attention.score_of(projected), contributions
 
+    others = [half[order.T, texts] + biases for half in reversed(halves)]
+    wholes = [tables(half + other) for half, other in zip(halves, others, strict=True)]
+
     def versions(side: int) -> list[torch.Tensor]:
         """Scores and logits, (step, deleted, text, ...): those of the whole text, and over them what a deletion changes."""
-        other = halves[1 - side][order.T, texts] + biases
-        found = [whole[:, None].repeat(1, len(whole), *[1] * (whole.dim() - 1)) for whole in tables(halves[side] + other)]
+        found = [whole[:, None].repeat(1, len(whole), *[1] * (whole.dim() - 1)) for whole in wholes[side]]
         for now in directions[side].without_each(inputs[side], *states[side], lengths):
-            changed = tables(other[now.step].index_select(0, now.text).addmm_(now.hidden, to_tables[side].T))
+            changed = tables(others[side][now.step].index_select(0, now.text).addmm_(now.hidden, to_tables[side].T))
             for table, values in zip(found, changed, strict=True):
                 table[now.step, now.deleted, now.text] = values
         return found
 
-    whole = tables((halves[0] + halves[1][order.T, texts] + biases).transpose(0, 1))
-    sides = zip(versions(0), versions(1), strict=True)
-    return Runs(*(torch.cat([_both_sides(*pair, order), part[:, None]], dim=1) for pair, part in zip(sides, whole, strict=True)))
+    parts = zip(versions(0), versions(1), wholes[0], strict=True)
+    return Runs(
+        *(torch.cat([_both_sides(ahead, behind, order), whole.transpose(0, 1)[:, None]], dim=1) for ahead, behind, whole in parts)
+    )
 
 
 def _both_sides(forward: torch.Tensor, backward: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
